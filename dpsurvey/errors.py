@@ -142,3 +142,30 @@ class MissingDependencyError(DpsurveyError, OSError):
 
     code = "DPS401"
     title = "optional dependency not installed"
+
+
+class EngineError(DpsurveyError, RuntimeError):
+    """An outside engine, R for one, refused to run or stopped with an error of its own."""
+
+    code = "DPS402"
+    title = "engine failed"
+
+
+class DpsurveyWarning(UserWarning):
+    """Base of all warnings given by dpsurvey."""
+
+
+class LargeEpsilonWarning(DpsurveyWarning):
+    """Epsilon is so large that the guarantee means little."""
+
+
+class NoLedgerWarning(DpsurveyWarning):
+    """A release was made without a ledger, so nothing keeps count of what has been spent."""
+
+
+class WideIntervalWarning(DpsurveyWarning):
+    """Most intervals of a private result cover 0: too little budget for this n and p, or weak correlations."""
+
+
+class SlowMixingWarning(DpsurveyWarning):
+    """A Markov chain moves so slowly that its effective sample size does not support the intervals."""

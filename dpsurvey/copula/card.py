@@ -1,0 +1,150 @@
+"""How a result presents itself, as text and notebook HTML: privacy, scale and weights are always said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from dpsurvey.privacy.release import Release
+
+SCALE = "scale: latent standard normal (correlations of normal scores), not the units of the variables"
+WEIGHTS = "survey weights and design are not used"
+NOT_PRIVATE = "NOT PRIVATE: computed from the confidential rows, without any noise; it carries no guarantee"
+
+_ALARM = "background:#b00020;color:#ffffff;font-weight:bold;padding:4px 8px;margin:4px 0"
+_CALM = "background:#e6f2ea;color:#10351f;padding:4px 8px;margin:4px 0"
+_NOTE = "color:#555555;font-size:90%"
+_TABLE = "max-height:28em;overflow:auto;margin-top:6px"
+
+
+class PrivacyNote(NamedTuple):
+    """What a result says about its privacy, and whether it must not be missed."""
+
+    text: str
+    alarm: bool
+
+
+def privacy_note(private: bool, release: Release | None) -> PrivacyNote:
+    """Return one sentence on the privacy of a result.
+
+    Parameters
+    ----------
+    private : bool
+        Whether the result follows from a private release alone.
+    release : Release or None
+        That release.
+
+    Returns
+    -------
+    PrivacyNote
+        An alarm for a result computed from the rows, and for a release whose noise protects nobody.
+
+    Examples
+    --------
+    >>> privacy_note(False, None).text
+    'NOT PRIVATE: computed from the confidential rows, without any noise; it carries no guarantee'
+    """
+    if not private:
+        return PrivacyNote(NOT_PRIVATE, alarm=True)
+    if release is None:
+        return PrivacyNote(
+            "private, as its maker states; no release is attached, so epsilon is unknown", alarm=False
+        )
+    delta = f", delta = {release.delta:g}" if release.delta else ""
+    noise = (
+        "secure noise" if release.secure else "INSECURE NOISE (seeded: for simulations only, no guarantee)"
+    )
+    text = (
+        f"private: epsilon = {release.epsilon:g}{delta}, n = {release.n}, {release.statistic} counts, "
+        f"{release.mechanism} noise, {noise}"
+    )
+    return PrivacyNote(text, alarm=not release.secure)
+
+
+def text_card(title: str, privacy: PrivacyNote, lines: Sequence[str]) -> str:
+    """Return a result's repr: a title, its privacy (framed when it must not be missed), and notes.
+
+    Parameters
+    ----------
+    title : str
+    privacy : PrivacyNote
+    lines : sequence of str
+        Further lines, without indentation.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(text_card("Title", PrivacyNote("private: epsilon = 1", alarm=False), ["a note"]))
+    Title
+      private: epsilon = 1
+      a note
+    """
+    head = f"!!! {privacy.text} !!!" if privacy.alarm else privacy.text
+    return "\n".join([title, *(f"  {line}" for line in [head, *lines])])
+
+
+def html_card(title: str, privacy: PrivacyNote, lines: Sequence[str], table: pd.DataFrame) -> str:
+    """Return a result's notebook view: the same as :func:`text_card`, above a table. All text is escaped.
+
+    Parameters
+    ----------
+    title : str
+    privacy : PrivacyNote
+        Shown in white on red when it is an alarm.
+    lines : sequence of str
+    table : pandas.DataFrame
+        Shown without its index, numbers to three decimals.
+
+    Returns
+    -------
+    str
+    """
+    notes = "<br>".join(escape(line) for line in lines)
+    rows = table.to_html(index=False, border=0, float_format=lambda value: f"{value:.3f}")
+    return (
+        f"<div><strong>{escape(title)}</strong>"
+        f'<div style="{_ALARM if privacy.alarm else _CALM}">{escape(privacy.text)}</div>'
+        f'<div style="{_NOTE}">{notes}</div>'
+        f'<div style="{_TABLE}">{rows}</div></div>'
+    )
+
+
+def names_line(variables: Sequence[str], labels: Mapping[str, str]) -> str:
+    """Return the variables in one line, each with its label where it has one.
+
+    Examples
+    --------
+    >>> names_line(["Kcal", "Veg"], {"Kcal": "Energy (kcal)"})
+    'variables: Kcal (Energy (kcal)), Veg'
+    """
+    named = (f"{name} ({labels[name]})" if labels.get(name, name) != name else name for name in variables)
+    return "variables: " + ", ".join(named)
+
+
+def count_text(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> count_text(1, "chain"), count_text(2, "chain")
+    ('1 chain', '2 chains')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def size_text(p: int) -> str:
+    """Return how many variables and correlations a result has.
+
+    Examples
+    --------
+    >>> size_text(3)
+    '3 variables, 3 correlations'
+    """
+    return f"{count_text(p, 'variable')}, {count_text(p * (p - 1) // 2, 'correlation')}"
