@@ -67,7 +67,8 @@ def as_correlation(R: ArrayLike, *, tol: float = 1e-8, name: str = "R") -> Matri
     R : array-like, shape (..., p, p)
         Symmetric, with unit diagonal, finite and positive semidefinite, each up to `tol`. p is at least 2.
     tol : float, default 1e-8
-        Largest asymmetry, largest distance of the diagonal from 1, and largest negative eigenvalue.
+        Largest asymmetry, distance of the diagonal from 1, excess of an entry over 1, and depth of an
+        eigenvalue below 0.
     name : str, default "R"
         What to call the argument in an error.
 
@@ -104,6 +105,11 @@ def as_correlation(R: ArrayLike, *, tol: float = 1e-8, name: str = "R") -> Matri
             expected=f"1 within {tol:g}",
             got=f"a diagonal entry {off_unit:.3g} away from 1",
             hint="a covariance matrix becomes a correlation matrix when divided by the standard deviations",
+        )
+    largest = np.abs(values).max(initial=0.0)
+    if largest > 1.0 + tol:
+        raise ArgumentError(
+            f"{name} has entries beyond 1", expected="entries in [-1, 1]", got=f"{largest:.6g}"
         )
     clean = matrix_from_pairs(np.clip(pair_values(values), -1.0, 1.0), values.shape[-1])
     _require_semidefinite(clean, tol, name)
@@ -164,7 +170,7 @@ def nearest_correlation(
     Parameters
     ----------
     A : array-like, shape (p, p)
-        Symmetric and finite. The diagonal need not be 1.
+        Symmetric and finite. The diagonal is taken as 1, whatever it holds.
     eigenvalue_floor : float, default 0.0
         Smallest eigenvalue of the result, reached to about `tol`; in [0, 1). A positive floor gives an
         invertible matrix.
@@ -200,11 +206,9 @@ def nearest_correlation(
     target = _finite_square(A, "A")
     _check_projection_options(target, eigenvalue_floor, tol, max_iter)
     target = (target + target.T) / 2
-    if (
-        np.all(np.diagonal(target) == 1.0)
-        and np.abs(target).max() <= 1.0
-        and np.linalg.eigvalsh(target)[0] >= eigenvalue_floor
-    ):
+    np.fill_diagonal(target, 1.0)  # every candidate has this diagonal, so it does not matter to the distance
+    rounding = 4 * len(target) * np.finfo(np.float64).eps
+    if np.abs(target).max() <= 1.0 and np.linalg.eigvalsh(target)[0] >= eigenvalue_floor - rounding:
         return target
     unit, correction = target, np.zeros_like(target)
     for _ in range(max_iter):
