@@ -3,3 +3,5 @@ from . import errors as errors
 from .copula.correlation import nearest_correlation as nearest_correlation
 from .copula.estimate import CorrelationEstimate as CorrelationEstimate
 from .copula.posterior import CorrelationPosterior as CorrelationPosterior
+from .copula.regression import RegressionPosterior as RegressionPosterior
+from .copula.regression import regress as regress
