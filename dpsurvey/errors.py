@@ -164,7 +164,7 @@ class NoLedgerWarning(DpsurveyWarning):
 
 
 class WideIntervalWarning(DpsurveyWarning):
-    """Most intervals of a private result cover 0: too little budget for this n and p, or weak correlations."""
+    """Most intervals of a private result cover 0: too little budget for its n and p, or weak correlations."""
 
 
 class SlowMixingWarning(DpsurveyWarning):

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from dpsurvey.privacy.release import Release
 
 SCALE = "scale: latent standard normal (correlations of normal scores), not the units of the variables"
+COEFFICIENT_SCALE = (
+    "scale: latent standard normal; a coefficient is the change of the outcome's normal score, in standard "
+    "deviations, per standard deviation of the predictor's; standardised, so without intercept"
+)
 WEIGHTS = "survey weights and design are not used"
 NOT_PRIVATE = "NOT PRIVATE: computed from the confidential rows, without any noise; it carries no guarantee"
 

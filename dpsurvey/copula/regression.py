@@ -15,10 +15,6 @@ from dpsurvey.copula.diagnostics import check_prob, equal_tailed, summarise
 from dpsurvey.copula.posterior import CorrelationPosterior
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 
-SCALE = (
-    "scale: latent standard normal; a coefficient is the change of the outcome's normal score, in standard "
-    "deviations, per standard deviation of the predictor's; standardised, so without intercept"
-)
 COMPOSITE = (
     "intervals err on the long side: the composite likelihood takes the counts of different pairs as "
     "independent, so 95% intervals of coefficients and partial correlations cover 94-100%"
@@ -151,7 +147,7 @@ class RegressionPosterior:
         )
 
     def _lines(self) -> list[str]:
-        lines = [SCALE, card.WEIGHTS]
+        lines = [card.COEFFICIENT_SCALE, card.WEIGHTS]
         if self.method in _COMPOSITE_METHODS:
             lines.append(COMPOSITE)
         if self.collinear_draws:
@@ -240,7 +236,7 @@ def regress(
             got=type(posterior).__name__,
             hint="a point estimate has none; bayes_na on the same release gives them at no further cost",
         )
-    predictors = _checked_predictors(posterior, y, on)
+    predictors = checked_predictors(y, on)
     outcome, columns = _positions(posterior, [y])[0], _positions(posterior, predictors)
     beta, partial, r_squared, collinear = regression_functionals(posterior.draws, outcome, columns)
     return RegressionPosterior(
@@ -292,7 +288,21 @@ def regression_functionals(
     return beta, partial, r_squared, np.asarray(zero.any(axis=-1))
 
 
-def _checked_predictors(posterior: CorrelationPosterior, y: str, on: Sequence[str]) -> tuple[str, ...]:
+def checked_predictors(y: str, on: Sequence[str]) -> tuple[str, ...]:
+    """Return the predictors as a tuple if they are one or more different names without the outcome.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `on` is one string, which would be read letter by letter.
+    ArgumentError
+        If it is empty, repeats a name or holds `y`.
+
+    Examples
+    --------
+    >>> checked_predictors("Kcal", ["Grain", "Veg"])
+    ('Grain', 'Veg')
+    """
     if isinstance(on, str):
         raise ArgumentTypeError(
             "on is not a sequence of names", expected="a list of str", got=repr(on), hint=f"on=[{on!r}]"
@@ -302,7 +312,6 @@ def _checked_predictors(posterior: CorrelationPosterior, y: str, on: Sequence[st
         raise ArgumentError("on names no predictor", expected="one or more names", got="an empty sequence")
     if len(set(predictors)) < len(predictors):
         raise ArgumentError("on repeats a predictor", expected="different names", got=", ".join(predictors))
-    _positions(posterior, [y, *predictors])
     if y in predictors:
         raise ArgumentError("the outcome is among its predictors", expected=f"on without {y!r}", got=repr(y))
     return predictors
