@@ -1,0 +1,174 @@
+"""From rows to a release: the only door in the wall."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsurvey.confidential.codebook import Codebook
+from dpsurvey.confidential.counts import pair_counts
+from dpsurvey.confidential.domain import check_domain, select_columns
+from dpsurvey.confidential.ties import TieKeys, id_words
+from dpsurvey.errors import ArgumentTypeError, NoLedgerWarning
+from dpsurvey.privacy.budget import check_epsilon
+from dpsurvey.privacy.ledger import NEIGHBOURS, Ledger, as_ledger
+from dpsurvey.privacy.mechanisms import build_mechanism
+from dpsurvey.privacy.release import Release
+from dpsurvey.privacy.statistics import make_statistic
+
+
+def release(
+    df: pd.DataFrame,
+    epsilon: float,
+    *,
+    columns: Sequence[str] | None = None,
+    statistic: str = "quadrant",
+    mechanism: str = "geometric",
+    keys: TieKeys | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    codebook: Codebook | None = None,
+    insecure_rng: np.random.Generator | None = None,
+) -> Release:
+    """Spend epsilon once and return noisy median-quadrant counts of all pairs of columns.
+
+    Everything is checked first; then epsilon is reserved in the ledger on disk; then the counts are computed
+    and noise from the operating system's randomness is added. The result is epsilon-differentially private for
+    substituting one row of the table by another, with n public (paper, sections 3.1 and 3.2).
+
+    Parameters
+    ----------
+    df : pandas.DataFrame, n rows
+        One row a person, indexed by a unique id (or by pandas's default positions); real-valued columns
+        (numbers, booleans, ordered categories) without missing or infinite cells. On such tables the
+        function never fails for a reason that depends on values: constant, tied and collinear columns pass.
+    epsilon : float
+        Privacy loss of the whole release, split evenly over the p(p-1)/2 pairs.
+    columns : sequence of str, optional
+        The p >= 2 variables to use; all columns by default.
+    statistic : {"quadrant"}
+        What is counted.
+    mechanism : {"geometric", "rgm"}
+        How noise is added.
+    keys : TieKeys, optional
+        Tie-breaking keys; ``TieKeys()`` by default. Use the same ones in all releases of a data set.
+    ledger : Ledger or path, optional
+        The budget file of the data set, made once with ``Ledger.create``.
+    codebook : Codebook, optional
+        From ``read_survey(..., return_codebook=True)``: its labels, declared filters and rounding go into the
+        release. Without it those are taken from ``df.attrs`` where pandas kept them.
+    insecure_rng : numpy.random.Generator, optional
+        For simulations ONLY: noise from this generator, and a release marked insecure.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError, UnknownNameError
+        If an argument is not usable.
+    DomainError
+        If the table is outside the domain; all problems are listed, without values.
+    BudgetExceededError, LedgerError, MissingFileError
+        If the ledger refuses.
+
+    Warns
+    -----
+    NoLedgerWarning
+        If nothing keeps count of what is spent.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, dpsurvey as dps
+    >>> rng = np.random.default_rng(1)
+    >>> df = pd.DataFrame(rng.normal(size=(500, 3)), columns=["Kcal", "Grain", "Sugar"])
+    >>> dps.release(df, epsilon=1.0, insecure_rng=rng)  # a simulation: the generator is seeded
+    <Release: 3 variables, 3 noisy quadrant counts, n = 500, geometric, epsilon = 1, INSECURE noise (simulation)>
+    """
+    if not isinstance(df, pd.DataFrame):
+        raise ArgumentTypeError("df is not a table", expected="a pandas.DataFrame", got=type(df).__name__)
+    names = select_columns(df, columns)
+    check_domain(df, names)
+    keys = _checked_keys(keys, df.index)
+    _check_rng(insecure_rng)
+    total = check_epsilon(epsilon)
+    law = make_statistic(statistic, len(df), len(names))
+    noise = build_mechanism(mechanism, law, total)
+    declared = _declared(codebook, df, names)
+    spec = {"variables": list(names), "n": len(df), "statistic": statistic, "mechanism": mechanism}
+    receipt = _reserve(ledger, total, spec, simulated=insecure_rng is not None)
+    # From here on epsilon counts as spent.
+    counts = pair_counts(df, names, keys)
+    noisy = noise.release(counts) if insecure_rng is None else noise.simulate(counts, insecure_rng)
+    return Release(
+        variables=names,
+        n=len(df),
+        counts=tuple(int(count) for count in noisy),
+        statistic=statistic,
+        mechanism=mechanism,
+        parameters=noise.parameters,
+        epsilon=total,
+        delta=0.0,
+        neighbours=NEIGHBOURS,
+        key_seed=keys.seed,
+        key_fingerprint=keys.fingerprint,
+        secure=insecure_rng is None,
+        versions=_versions(),
+        ledger=receipt,
+        **declared,
+    )
+
+
+def _checked_keys(keys: TieKeys | None, ids: pd.Index[Any]) -> TieKeys:
+    if keys is not None and not isinstance(keys, TieKeys):
+        raise ArgumentTypeError("keys is not TieKeys", expected="TieKeys(seed=...)", got=type(keys).__name__)
+    id_words(ids[:0] if pd.api.types.is_integer_dtype(ids.dtype) else ids)  # refuses ids that cannot have keys
+    return TieKeys() if keys is None else keys
+
+
+def _check_rng(rng: np.random.Generator | None) -> None:
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise ArgumentTypeError(
+            "insecure_rng is not a generator",
+            expected="numpy.random.default_rng(seed), for simulations, or None for secure noise",
+            got=type(rng).__name__,
+        )
+
+
+def _declared(codebook: Codebook | None, df: pd.DataFrame, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return labels, filters and rounding, as declared by whoever read the files; none of it comes from rows."""
+    facts: Mapping[str, Any] = df.attrs.get("dpsurvey_codebook", {}) if codebook is None else codebook.public
+    labels = facts.get("labels", {})
+    return {
+        "labels": {name: labels[name] for name in names if labels.get(name)},
+        "filters": tuple(facts.get("filters", ())),
+        "rounding": facts.get("round_to"),
+    }
+
+
+def _reserve(
+    ledger: Ledger | str | os.PathLike[str] | None, epsilon: float, spec: dict[str, Any], *, simulated: bool
+) -> dict[str, str | int] | None:
+    if ledger is None:
+        if not simulated:
+            warnings.warn(
+                "no ledger: nothing keeps count of the privacy spent on this data set; make one with "
+                "dpsurvey.Ledger.create(path, dataset=..., budget=...) and pass ledger=path",
+                NoLedgerWarning,
+                stacklevel=3,
+            )
+        return None
+    receipt = as_ledger(ledger).reserve(epsilon, spec)
+    return {"dataset": receipt.dataset, "sequence": receipt.sequence, "head": receipt.head}
+
+
+def _versions() -> dict[str, str]:
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"python": python} | {name: importlib.metadata.version(name) for name in ("dpsurvey", "numpy", "opendp")}

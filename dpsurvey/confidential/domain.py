@@ -1,0 +1,200 @@
+"""The declared domain of a release: n >= 4 complete rows, p >= 2 real columns, unique ids.
+
+The checks read types and whether cells are finite, never the values themselves: on the domain a release is
+total, since a refusal that depends on values would itself be a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsurvey.errors import ArgumentError, DomainError, UnknownNameError
+
+MINIMUM_ROWS = 4
+MINIMUM_COLUMNS = 2
+
+
+def column_problem(column: pd.Series[Any]) -> str | None:
+    """Return why a column's type is not that of real numbers, or None where it is.
+
+    Parameters
+    ----------
+    column : pandas.Series
+
+    Returns
+    -------
+    str or None
+        A message with the dtype and how to mend it; never a value.
+
+    Examples
+    --------
+    >>> column_problem(pd.Series([1.0, 2.0])) is None
+    True
+    >>> column_problem(pd.Series(["a", "b"], dtype=object))
+    'dtype object is not numeric; convert it with pandas.to_numeric'
+    """
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return None if dtype.ordered else f"dtype {dtype.name} has no order; declare one or drop the column"
+    if pd.api.types.is_complex_dtype(dtype):
+        return f"dtype {dtype} has no order; use its real or absolute part"
+    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
+        return None
+    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+        return f"dtype {dtype} is a date or duration; convert it to a number of days first"
+    return f"dtype {dtype} is not numeric; convert it with pandas.to_numeric"
+
+
+def missing_count(column: pd.Series[Any]) -> int:
+    """Return the number of missing cells (NaN, NA, None, NaT).
+
+    Examples
+    --------
+    >>> missing_count(pd.Series([1, None], dtype="Int64"))
+    1
+    """
+    return int(column.isna().sum())
+
+
+def infinite_count(column: pd.Series[Any]) -> int:
+    """Return the number of infinite cells of a numeric column.
+
+    Examples
+    --------
+    >>> infinite_count(pd.Series([1.0, float("inf")]))
+    1
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype) or not pd.api.types.is_float_dtype(column.dtype):
+        return 0
+    return int(np.isinf(column.to_numpy(dtype="float64", na_value=np.nan)).sum())
+
+
+def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of the variables to use, checked against the table.
+
+    Parameters
+    ----------
+    df : pandas.DataFrame
+    columns : sequence of str or None
+        None means every column.
+
+    Raises
+    ------
+    DomainError
+        If the names of the table are not unique plain names, or fewer than two are left.
+    UnknownNameError
+        If a name is not in the table.
+    ArgumentError
+        If a name is asked for twice.
+    """
+    if isinstance(columns, str):
+        raise ArgumentError(
+            "columns is one string",
+            expected="a list of column names",
+            got="str",
+            hint=f"columns=[{columns!r}]",
+        )
+    if isinstance(df.columns, pd.MultiIndex):
+        raise DomainError(
+            "the columns are a MultiIndex",
+            expected="one name a column",
+            got=f"{df.columns.nlevels} levels",
+            hint="flatten them, for example with df.columns = ['_'.join(c) for c in df.columns]",
+        )
+    names = tuple(df.columns if columns is None else columns)
+    unknown = [name for name in names if name not in df.columns]
+    if unknown:
+        raise UnknownNameError(
+            f"{len(unknown)} column(s) are not in the table: {', '.join(map(repr, unknown))}",
+            expected=f"some of {', '.join(map(repr, df.columns))}",
+        )
+    if len(set(names)) != len(names):
+        raise ArgumentError(
+            "a column is named twice", expected="each column once", hint="drop the repeated name"
+        )
+    repeated = sorted({repr(n) for n in names if int((df.columns == n).sum()) > 1})
+    if repeated:
+        raise DomainError(
+            f"the table has more than one column called {', '.join(repeated)}", hint="rename one of them"
+        )
+    if not all(isinstance(name, str) for name in names):
+        raise DomainError("a column name is not text", expected="str names", hint="df.rename(columns=str)")
+    if len(names) < MINIMUM_COLUMNS:
+        raise DomainError("too few columns", expected=f"at least {MINIMUM_COLUMNS}", got=str(len(names)))
+    return names
+
+
+def check_domain(df: pd.DataFrame, names: tuple[str, ...]) -> None:
+    """Refuse a table that is not n >= 4 complete rows of real columns with unique ids, listing every problem.
+
+    Parameters
+    ----------
+    df : pandas.DataFrame
+    names : tuple of str
+        The variables that are going to be released.
+
+    Raises
+    ------
+    DomainError
+        With all problems in one message: columns, dtypes and counts, never values.
+    """
+    problems = list(_row_problems(df))
+    for name in names:
+        problem = column_problem(df[name])
+        if problem is None:
+            missing, infinite = missing_count(df[name]), infinite_count(df[name])
+            if missing:
+                problem = f"{missing} missing cell(s); keep complete rows, e.g. with dpsurvey.nhanes.complete"
+            elif infinite:
+                problem = f"{infinite} infinite cell(s); recode them or drop those rows"
+        if problem is not None:
+            problems.append(f"column {name!r}: {problem}")
+    if problems:
+        raise DomainError(
+            "; ".join(problems),
+            expected="n >= 4 complete rows of real-valued columns with unique row ids",
+            hint="dpsurvey.preflight(df) lists all problems at once",
+        )
+
+
+def _row_problems(df: pd.DataFrame) -> list[str]:
+    problems = []
+    if len(df) < MINIMUM_ROWS:
+        problems.append(f"{len(df)} row(s), and at least {MINIMUM_ROWS} are needed")
+    if isinstance(df.index, pd.MultiIndex):
+        problems.append("the row index is a MultiIndex; use one unique id, or reset_index")
+    elif not df.index.is_unique:
+        problems.append(
+            f"{int(df.index.duplicated().sum())} duplicate row id(s) in the index; one row a person is needed"
+        )
+    if not isinstance(df.index, pd.MultiIndex) and df.index.hasnans:
+        problems.append("missing row id(s) in the index")
+    return problems
+
+
+def as_array(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return a column of the domain as a plain numeric array that keeps its order.
+
+    Integers stay integers, since beyond 2**53 a float would merge neighbours; ordered categories become
+    their codes.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return np.asarray(column.cat.codes.to_numpy())
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return column.to_numpy(dtype="uint8")
+    values = column.to_numpy() if isinstance(column.dtype, np.dtype) else _from_extension(column)
+    return np.asarray(values)
+
+
+def _from_extension(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return a nullable or Arrow column without missing cells as a numpy array."""
+    if pd.api.types.is_unsigned_integer_dtype(column.dtype):
+        return column.to_numpy(dtype="uint64")
+    if pd.api.types.is_integer_dtype(column.dtype):
+        return column.to_numpy(dtype="int64")
+    return column.to_numpy(dtype="float64")

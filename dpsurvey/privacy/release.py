@@ -1,0 +1,308 @@
+"""The release: the only thing that crosses the wall between the rows and everything else."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsurvey.atomic import atomic_write
+from dpsurvey.errors import DpsurveyError, MissingFileError, ReleaseFormatError
+from dpsurvey.privacy.mechanisms import Mechanism, load_mechanism
+from dpsurvey.privacy.statistics import QuadrantCounts, make_statistic
+
+FORMAT = "dpsurvey.release"
+SCHEMA_VERSION = 1
+_LARGEST_N = 10**9
+_LARGEST_FILE = 16 * 2**20  # bytes; a release of p = 60 variables has some 50 kB
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Noisy counts of all pairs of variables, with every public fact needed to use them.
+
+    Made by :func:`dpsurvey.release`; read back with :meth:`load`. Anything computed from a release is
+    post-processing and costs no further privacy.
+
+    Parameters
+    ----------
+    variables : tuple of str, length p
+    labels : dict
+        Variable -> label, for variables that have one.
+    n : int
+        Number of rows, public and exact.
+    counts : tuple of int, length m = p(p-1)/2
+        Noisy counts t_tilde in the order of ``numpy.triu_indices(p, 1)``.
+    statistic, mechanism : str
+        What was counted, and how noise was added.
+    parameters : dict
+        Public parameters of the mechanism.
+    epsilon, delta : float
+        Privacy loss of the whole release.
+    neighbours : str
+        The neighbour rule.
+    key_seed : int
+        Seed of the tie-breaking keys.
+    key_fingerprint : str
+        Short hash of that seed.
+    filters : tuple of str
+        Declared subpopulation rules.
+    rounding : int or None
+        Decimals to which values were rounded before counting.
+    versions : dict
+        Library -> version.
+    secure : bool
+        False where the noise came from a seeded generator (simulations).
+    ledger : dict or None
+        Data set, sequence number and head hash of the ledger entry that paid for it.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, dpsurvey as dps
+    >>> df = pd.DataFrame(np.arange(40.0).reshape(20, 2), columns=["x", "y"])
+    >>> release = dps.release(df, epsilon=1.0, insecure_rng=np.random.default_rng(1))
+    >>> release.n, release.p, release.m, release.secure
+    (20, 2, 1, False)
+    >>> Release.from_dict(release.to_dict()) == release
+    True
+    """
+
+    variables: tuple[str, ...]
+    n: int
+    counts: tuple[int, ...]
+    statistic: str
+    mechanism: str
+    parameters: dict[str, float | int]
+    epsilon: float
+    delta: float
+    neighbours: str
+    key_seed: int
+    key_fingerprint: str
+    secure: bool
+    labels: dict[str, str] = field(default_factory=dict)
+    filters: tuple[str, ...] = ()
+    rounding: int | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+    ledger: dict[str, str | int] | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def __hash__(self) -> int:
+        return hash((self.variables, self.n, self.counts, self.mechanism, self.epsilon))
+
+    @property
+    def p(self) -> int:
+        """Number of variables."""
+        return len(self.variables)
+
+    @property
+    def m(self) -> int:
+        """Number of pairs."""
+        return len(self.counts)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Names of the variables of each pair, in the order of `counts`."""
+        first, second = np.triu_indices(self.p, 1)
+        return tuple((self.variables[j], self.variables[k]) for j, k in zip(first, second, strict=True))
+
+    @property
+    def noisy(self) -> NDArray[np.int64]:
+        """The noisy counts as an array, shape (m,)."""
+        return np.array(self.counts, dtype=np.int64)
+
+    def statistic_law(self) -> QuadrantCounts:
+        """Return the statistic's range and sensitivities for this n and p."""
+        return make_statistic(self.statistic, self.n, self.p)
+
+    def noise_law(self) -> Mechanism:
+        """Return the mechanism, whose ``log_pmf`` is the law of the noise."""
+        return load_mechanism(self.mechanism, self.parameters)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row a pair: var1, var2 and the noisy count."""
+        frame = pd.DataFrame(self.pairs, columns=["var1", "var2"])
+        return frame.assign(noisy_count=self.noisy)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the release as JSON values."""
+        values: dict[str, Any] = {"format": FORMAT, "schema": SCHEMA_VERSION}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            values[item.name] = list(value) if isinstance(value, tuple) else value
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Release:
+        """Build a release from JSON values, strictly.
+
+        Raises
+        ------
+        ReleaseFormatError
+            If the version is unknown, a field is missing, unknown or of the wrong type, or the numbers do not
+            fit together.
+        """
+        if not isinstance(values, dict) or values.get("format") != FORMAT:
+            raise ReleaseFormatError("this is not a dpsurvey release", expected=f'"format": "{FORMAT}"')
+        if values.get("schema") != SCHEMA_VERSION:
+            raise ReleaseFormatError(
+                "unknown schema version",
+                expected=str(SCHEMA_VERSION),
+                got=repr(values.get("schema"))[:80],
+                hint="a newer dpsurvey may have written it",
+            )
+        names = {item.name for item in fields(cls)}
+        missing, extra = sorted(names - set(values)), sorted(set(values) - names - {"format", "schema"})
+        if missing or extra:
+            raise ReleaseFormatError(
+                "the fields do not match the schema", expected=f"also {missing}" if missing else "no further fields",
+                got=f"unknown {[name[:80] for name in extra[:10]]}" if extra else "fields missing",
+            )  # fmt: skip
+        tuples = {"variables", "counts", "filters"}
+        for name in tuples:
+            if not isinstance(values[name], list):
+                raise ReleaseFormatError(f"{name} is not a list")
+        return cls(**{name: tuple(values[name]) if name in tuples else values[name] for name in names})
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the release as JSON; the file is whole or absent.
+
+        Returns
+        -------
+        pathlib.Path
+        """
+        with atomic_write(path) as file:
+            json.dump(self.to_dict(), file, indent=1, allow_nan=False)
+            file.write("\n")
+        return Path(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Release:
+        """Read a release saved with :meth:`save`.
+
+        Raises
+        ------
+        MissingFileError
+            If there is no such file.
+        ReleaseFormatError
+            If it is not a release.
+        """
+        try:
+            with Path(path).open("rb") as file:
+                content = file.read(_LARGEST_FILE + 1)
+        except OSError as error:
+            raise MissingFileError(f"cannot open {str(path)!r}: {error.strerror}") from None
+        if len(content) > _LARGEST_FILE:
+            raise ReleaseFormatError("the file is too large for a release", expected=f"< {_LARGEST_FILE} bytes")
+        try:
+            values = json.loads(content, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            raise ReleaseFormatError("the file is not JSON", expected="a file written by Release.save") from None
+        return cls.from_dict(values)
+
+    def statement(self) -> str:
+        """Return a paragraph for a methods section, with this release's own numbers."""
+        noise = self.noise_law().description
+        rules = f" after the declared filters {'; '.join(self.filters)}" if self.filters else ""
+        rounded = "" if self.rounding is None else f" Values were rounded to {self.rounding} decimals first."
+        text = (
+            f"Correlations of {self.p} variables ({', '.join(self.variables)}) were inferred from a single "
+            f"differentially private release computed on n = {self.n} complete rows{rules}.{rounded} Each variable "
+            f"was split at its median, ties broken by fixed random keys (seed {self.key_seed}); for each of the "
+            f"{self.m} pairs the number of rows in the upper half of both variables was released with {noise} "
+            f"noise. The release satisfies epsilon-differential privacy with epsilon = {self.epsilon:g} "
+            f"(delta = {self.delta:g}) for the rule '{self.neighbours}' with n public; how many rows were "
+            "complete, and the choice of variables and filters, are outside this guarantee. Survey weights and "
+            "the sampling design were not used. Correlations are those of a Gaussian copula, on the scale of "
+            "latent standard normal variables (Wang, Feldman and Reiter, arXiv 2601.03497)."
+        )
+        if not self.secure:
+            text += (
+                " THE NOISE OF THIS RELEASE CAME FROM A SEEDED GENERATOR: it is a simulation and protects nobody."
+            )
+        return text
+
+    def __repr__(self) -> str:
+        safety = "secure noise" if self.secure else "INSECURE noise (simulation)"
+        return (
+            f"<Release: {self.p} variables, {self.m} noisy {self.statistic} counts, n = {self.n}, "
+            f"{self.mechanism}, epsilon = {self.epsilon:g}, {safety}>"
+        )
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(name)  # NaN and Infinity are not JSON
+
+
+def _check(release: Release) -> None:
+    """Refuse a release whose fields have the wrong type or do not fit together."""
+    _check_types(release)
+    _expect(2 <= release.p and len(set(release.variables)) == release.p, "variables are not two or more names")
+    _expect(4 <= release.n <= _LARGEST_N, f"n is not within 4 and {_LARGEST_N}")
+    _expect(release.m == release.p * (release.p - 1) // 2, "there is not one count a pair (p and counts differ)")
+    _expect(all(abs(count) < 2**63 for count in release.counts), "a count does not fit 64 bits")
+    _expect(math.isfinite(release.epsilon) and release.epsilon > 0, "epsilon is not finite and above 0")
+    _expect(0 <= release.delta < 1, "delta is not in [0, 1)")
+    _expect(set(release.labels) <= set(release.variables), "a label belongs to no variable")
+    _check_laws(release)
+
+
+def _check_types(release: Release) -> None:
+    def texts(values: Any) -> bool:
+        return all(isinstance(value, str) for value in values)
+
+    def integer(value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool)
+
+    def number(value: Any) -> bool:
+        return isinstance(value, float) or integer(value)
+
+    _expect(isinstance(release.variables, tuple) and texts(release.variables), "variables is not a list of names")
+    _expect(isinstance(release.counts, tuple) and all(map(integer, release.counts)), "counts are not integers")
+    _expect(isinstance(release.filters, tuple) and texts(release.filters), "filters is not a list of rules")
+    _expect(integer(release.n) and integer(release.key_seed), "n or key_seed is not an integer")
+    _expect(number(release.epsilon) and number(release.delta), "epsilon or delta is not a number")
+    _expect(isinstance(release.secure, bool), "secure is not true or false")
+    _expect(release.rounding is None or integer(release.rounding), "rounding is not a number of decimals")
+    for name in ("statistic", "mechanism", "neighbours", "key_fingerprint"):
+        _expect(isinstance(getattr(release, name), str), f"{name} is not text")
+    for name in ("labels", "versions"):
+        table = getattr(release, name)
+        _expect(isinstance(table, dict) and texts(table) and texts(table.values()), f"{name} does not map text to text")
+    parameters = release.parameters
+    _expect(
+        isinstance(parameters, dict) and texts(parameters) and all(map(number, parameters.values())),
+        "parameters does not map names to numbers",
+    )
+    ledger = release.ledger
+    _expect(
+        ledger is None or (isinstance(ledger, dict) and set(ledger) == {"dataset", "sequence", "head"}),
+        "ledger is not a receipt",
+    )
+
+
+def _check_laws(release: Release) -> None:
+    """Check that the recorded statistic and mechanism exist and that their numbers agree with n, p and epsilon."""
+    try:
+        statistic, mechanism = release.statistic_law(), release.noise_law()
+        agrees = mechanism.agrees(statistic, float(release.epsilon))
+    except (DpsurveyError, TypeError, ValueError, OverflowError) as error:
+        raise ReleaseFormatError(
+            "statistic, mechanism and parameters do not name a known law", got=type(error).__name__
+        ) from None
+    _expect(agrees, "the mechanism's parameters do not belong to this n, p and epsilon")
+    possible = np.isfinite(mechanism.log_pmf(release.noisy, statistic.lower))
+    _expect(bool(possible.all()), "a count lies outside the mechanism's range")
+
+
+def _expect(condition: bool, problem: str) -> None:
+    if not condition:
+        raise ReleaseFormatError(problem, expected="the fields of a release, as Release.save writes them")
