@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
+from dpsurvey.errors import ArgumentError
+
 if TYPE_CHECKING:
     from dpsurvey.privacy.release import Release
 
@@ -67,6 +69,77 @@ def privacy_note(private: bool, release: Release | None) -> PrivacyNote:
         f"{release.mechanism} noise, {noise}"
     )
     return PrivacyNote(text, alarm=not release.secure)
+
+
+def joint_privacy(names: Sequence[str], notes: Sequence[PrivacyNote]) -> PrivacyNote:
+    """Return the privacy of several results shown together: that of the least private of them.
+
+    Parameters
+    ----------
+    names : sequence of str
+    notes : sequence of PrivacyNote
+        One per name.
+
+    Examples
+    --------
+    >>> joint_privacy(["ERL", "MLE-NN"], [privacy_note(False, None), privacy_note(True, None)]).text
+    'NOT PRIVATE: it holds ERL, computed from the confidential rows'
+    """
+    open_results = [name for name, note in zip(names, notes, strict=True) if note.text == NOT_PRIVATE]
+    if open_results:
+        text = f"NOT PRIVATE: it holds {', '.join(open_results)}, computed from the confidential rows"
+        return PrivacyNote(text, alarm=True)
+    insecure = [name for name, note in zip(names, notes, strict=True) if note.alarm]
+    if insecure:
+        text = f"INSECURE NOISE (seeded: for simulations only, no guarantee): {', '.join(insecure)}"
+        return PrivacyNote(text, alarm=True)
+    return PrivacyNote("private: follows from private releases alone", alarm=False)
+
+
+def result_name(method: str, release: Release | None) -> str:
+    """Return what to call a result in tables and figures: its method, and epsilon where it has one.
+
+    Examples
+    --------
+    >>> result_name("ERL", None)
+    'ERL'
+    """
+    return method if release is None else f"{method} (ε = {release.epsilon:g})"
+
+
+def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names, numbered from the second on where they repeat.
+
+    Examples
+    --------
+    >>> distinct_names(["ERL", "MLE-NN", "ERL"])
+    ('ERL', 'MLE-NN', 'ERL #2')
+    """
+    seen = [names[: place + 1].count(name) for place, name in enumerate(names)]
+    return tuple(name if n == 1 else f"{name} #{n}" for name, n in zip(names, seen, strict=True))
+
+
+def checked_names(names: Sequence[str], count: int) -> tuple[str, ...]:
+    """Return a user's names for results if there is one different text for each.
+
+    Raises
+    ------
+    ArgumentError
+        If there is not.
+
+    Examples
+    --------
+    >>> checked_names(["private", "truth"], 2)
+    ('private', 'truth')
+    """
+    given = (names,) if isinstance(names, str) else tuple(names)
+    if len(given) != count or len(set(given)) != count or not all(isinstance(name, str) for name in given):
+        raise ArgumentError(
+            "names do not fit the results",
+            expected=f"{count} different texts",
+            got=", ".join(map(repr, given)),
+        )
+    return given
 
 
 def text_card(title: str, privacy: PrivacyNote, lines: Sequence[str]) -> str:

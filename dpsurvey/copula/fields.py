@@ -50,15 +50,25 @@ def settle_common_fields(result: Any, p: int, words: Sequence[str]) -> None:
     object.__setattr__(result, "variables", variables)
     object.__setattr__(result, "labels", _checked_labels(result.labels, variables))
     object.__setattr__(result, "info", _json_copy(result.info))
-    if result.release is None:
-        return
+    if result.release is not None:
+        _check_release(result, variables)
+
+
+def _check_release(result: Any, variables: tuple[str, ...]) -> None:
+    """Raise unless the release is one, is of these variables, and the result says that it is private."""
+    from dpsurvey.privacy.release import Release
+
+    if not isinstance(result.release, Release):
+        raise ArgumentTypeError(
+            "release is not a release", expected="a Release or None", got=type(result.release).__name__
+        )
     if not result.private:
         raise ArgumentError(
             "a result that holds a release says that it is not private",
             expected="private=True, or no release",
             got="private=False with a release",
         )
-    if tuple(result.release.variables) != variables:
+    if result.release.variables != variables:
         raise ArgumentError(
             "the variables are not those of the release",
             expected=", ".join(result.release.variables),

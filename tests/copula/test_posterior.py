@@ -438,3 +438,56 @@ def test_estimate_refuses_what_is_not_a_correlation_matrix() -> None:
         estimate(R=[[1, 0.9, 0.9], [0.9, 1, -0.9], [0.9, -0.9, 1]])
     with pytest.raises(ArgumentError, match="wrong shape"):
         estimate(R=np.eye(3)[None])
+
+
+def test_a_release_is_described_and_travels_with_the_result(strong, make_release, tmp_path) -> None:
+    release = make_release(NAMES, epsilon=0.5)
+    saved = posterior(strong, release=release)
+    text = repr(saved)
+    assert "private: epsilon = 0.5, n = 500, quadrant counts, geometric noise, secure noise" in text
+    saved.save(tmp_path / "p.npz")
+    assert CorrelationPosterior.load(tmp_path / "p.npz").release == release
+    estimate(release=release).save(tmp_path / "e.npz")
+    assert CorrelationEstimate.load(tmp_path / "e.npz").release == release
+    assert "epsilon = 0.5" in saved.to_arviz()["posterior"].attrs["privacy"]
+
+
+def test_insecure_noise_is_as_loud_as_no_privacy(strong, make_release) -> None:
+    result = posterior(strong, release=make_release(NAMES, secure=False))
+    assert "!!! private" in repr(result)
+    assert "INSECURE NOISE" in repr(result)
+    assert "#b00020" in result._repr_html_()
+    assert "INSECURE NOISE" in repr(estimate(release=make_release(NAMES, secure=False)))
+
+
+def test_advice_on_budget_states_epsilon_and_n(make_release) -> None:
+    result = posterior(lkj_draws(3, 2, 500), release=make_release(NAMES, epsilon=0.01))
+    with pytest.warns(WideIntervalWarning, match=r"epsilon = 0\.01, n = 500, p = 3"):
+        result.summary()
+
+
+@pytest.mark.parametrize(
+    ("names", "changes", "error", "message"),
+    [
+        (("Grain", "Kcal", "Veg"), {}, ArgumentError, "not those of the release"),
+        (NAMES, {"private": False}, ArgumentError, "not private"),
+    ],
+)
+def test_a_result_that_contradicts_its_release_is_refused(
+    strong, make_release, names, changes, error, message
+) -> None:
+    with pytest.raises(error, match=message):
+        posterior(strong, release=make_release(names), **changes)
+    with pytest.raises(ArgumentTypeError, match="release is not a release"):
+        posterior(strong, release={"epsilon": 1})
+
+
+def test_a_damaged_release_inside_a_saved_result_is_refused(strong, make_release, tmp_path) -> None:
+    path = tmp_path / "p.npz"
+    posterior(strong, release=make_release(NAMES)).save(path)
+    broken = make_release(NAMES).to_dict() | {"n": 3}
+    rewrite(path, {"release": broken})
+    with pytest.raises(ReleaseFormatError, match="n is not within"):
+        load_result(path)
+    rewrite(path, {"release": None, "private": False})
+    assert not load_result(path).private
