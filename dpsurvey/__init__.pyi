@@ -15,3 +15,9 @@ from .copula.posterior import CorrelationPosterior as CorrelationPosterior
 from .copula.regression import regress as regress
 from .copula.regression import RegressionPosterior as RegressionPosterior
 from .examples import example_files as example_files
+from .confidential.disclose import release as release
+from .confidential.ties import TieKeys as TieKeys
+from .copula.bayes_na import bayes_na as bayes_na
+from .copula.mle_nn import mle_nn as mle_nn
+from .privacy.ledger import Ledger as Ledger
+from .privacy.release import Release as Release
