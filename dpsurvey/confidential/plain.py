@@ -7,11 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpsurvey.errors import ArgumentError, FileFormatError, MissingDependencyError
 
 Result = TypeVar("Result")
+
+# pandas 3.1 reads every decimal number exactly and warns of the option that older versions need for it.
+_EXACT_FLOATS: dict[str, Any] = (
+    {} if tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1) else {"float_precision": "round_trip"}
+)
 
 
 def scan_csv(path: Path, encoding: str | None) -> tuple[tuple[str, ...], int, str]:
@@ -155,8 +162,8 @@ def read_csv(path: Path, header: tuple[str, ...], names: list[str], encoding: st
             encoding=encoding,
             index_col=False,
             na_values=["."],
-            float_precision="round_trip",
             low_memory=False,
+            **_EXACT_FLOATS,
         )
 
     frame = plainly(path, read)
@@ -166,6 +173,8 @@ def read_csv(path: Path, header: tuple[str, ...], names: list[str], encoding: st
 
 def parquet_names(path: Path) -> tuple[tuple[str, ...], int]:
     """Return the names of the columns of a Parquet file, and its number of rows.
+
+    A pandas index that has a name counts as a column, also where the file holds it as a range only.
 
     Raises
     ------
@@ -178,7 +187,7 @@ def parquet_names(path: Path) -> tuple[tuple[str, ...], int]:
 
     def read() -> tuple[list[str], int]:
         with parquet.ParquetFile(path) as file:
-            return file.schema_arrow.names, int(file.metadata.num_rows)
+            return [*_stored_range(file), *file.schema_arrow.names], int(file.metadata.num_rows)
 
     names, rows = plainly(path, read)
     # pandas stores an index without a name under such a name: machinery, no variable.
@@ -197,10 +206,22 @@ def read_parquet(path: Path, names: list[str]) -> pd.DataFrame:
 
     def read() -> pd.DataFrame:
         with parquet.ParquetFile(path) as file:
-            frame: pd.DataFrame = file.read(columns=names).to_pandas(ignore_metadata=True)
-            return frame[names]
+            ranges = {name: values for name, values in _stored_range(file).items() if name in names}
+            stored = [name for name in names if name not in ranges]
+            frame: pd.DataFrame = file.read(columns=stored).to_pandas(ignore_metadata=True)
+            return frame.assign(**ranges)[names] if stored else pd.DataFrame(ranges)[names]
 
     return plainly(path, read)
+
+
+def _stored_range(file: Any) -> dict[str, NDArray[np.int64]]:
+    """Return the named index that pandas wrote as a range into the file's metadata, if there is one."""
+    described = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+    return {
+        index["name"]: np.arange(index["start"], index["stop"], index["step"], dtype=np.int64)
+        for index in described
+        if isinstance(index, dict) and index.get("kind") == "range" and isinstance(index.get("name"), str)
+    }
 
 
 def _pyarrow_parquet() -> Any:
@@ -220,6 +241,8 @@ def plainly(path: Path, read: Callable[[], Result]) -> Result:
     """
     try:
         return read()
+    except Warning:  # a warning that was turned into an error says nothing about the file
+        raise
     except Exception as error:
         failure = type(error).__name__
     raise FileFormatError(

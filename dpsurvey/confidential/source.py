@@ -192,6 +192,7 @@ def _read_sas(source: Source, names: list[str]) -> tuple[pd.DataFrame, dict[str,
     numeric = frozenset(name for name, kind in meta.readstat_variable_types.items() if kind != "string")
     if source.member is not None:
         letters = xport.special_missing(source.path, source.member, names)
+        frame = frame.assign(**xport.narrow_numbers(source.path, source.member, names))
     else:
         frame, letters = sas7bdat.split_letters(frame, numeric)
     for name in numeric.intersection(frame.columns):
@@ -235,6 +236,8 @@ def _pyreadstat(source: Source, **options: Any) -> tuple[pd.DataFrame, Any, str 
         try:
             frame, meta = read(data, encoding=encoding, **options)
             return frame, meta, encoding
+        except Warning:  # a warning that was turned into an error says nothing about the file
+            raise
         except Exception as error:  # its message may quote bytes of a cell: only its kind is kept
             failure = "encoding" if _is_about_encoding(error) else type(error).__name__
             if failure != "encoding":

@@ -12,14 +12,16 @@ import mmap
 import re
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsurvey.errors import FileFormatError
 
 RECORD = 80
+BLOCK_BYTES = 1 << 22  # rows looked at in one go
 _HEADER = re.compile(rb"HEADER RECORD\*{7}(.{8})HEADER RECORD!{7}(.{32})", re.DOTALL)
 _LETTERS = b"_ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -118,7 +120,7 @@ def special_missing(path: Path, member: Member, names: Sequence[str]) -> dict[st
         return {}
     table = np.memmap(path, np.uint8, "r", member.data_start, (member.rows, member.row_bytes))
     counts = {field.name: np.zeros(256, np.int64) for field in fields}
-    step = max(1, (1 << 22) // member.row_bytes)
+    step = max(1, BLOCK_BYTES // member.row_bytes)
     for start in range(0, member.rows, step):
         block = np.asarray(table[start : start + step])
         for field in fields:
@@ -130,6 +132,35 @@ def special_missing(path: Path, member: Member, names: Sequence[str]) -> dict[st
         for name, tally in counts.items()
     }
     return {name: letters for name, letters in found.items() if letters}
+
+
+def narrow_numbers(path: Path, member: Member, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    """Decode numeric fields of one or two bytes, which pyreadstat gives back as missing.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    member : Member
+    names : sequence of str
+        Fields to look at.
+
+    Returns
+    -------
+    dict
+        Field -> its numbers, shape (n,), for the fields among `names` that are so narrow.
+    """
+    fields = [field for field in member.fields if field.numeric and field.width < 3 and field.name in names]
+    if not member.rows or not fields:
+        return {}
+    table = np.memmap(path, np.uint8, "r", member.data_start, (member.rows, member.row_bytes))
+    numbers = {}
+    for field in fields:
+        cells = np.asarray(table[:, field.offset : field.offset + field.width], dtype=np.int64)
+        mantissa = cells[:, 1] if field.width == 2 else np.zeros(member.rows, np.int64)
+        size = np.ldexp(mantissa / 256.0, 4 * ((cells[:, 0] & 0x7F) - 64))  # sign bit, power of 16, fraction
+        signed = np.where(cells[:, 0] & 0x80, -size, size)
+        numbers[field.name] = np.where((mantissa == 0) & (cells[:, 0] != 0), np.nan, signed)
+    return numbers
 
 
 def _member_starts(data: mmap.mmap) -> list[int]:
@@ -159,17 +190,17 @@ def _read_member(path: Path, data: mmap.mmap, start: int, end: int) -> Member:
     if at + count * namestr_bytes > end:
         raise _cut_short(path, path.stat().st_size, f"it ends inside the headers of its {count} variables")
     blocks = [data[at + i * namestr_bytes : at + (i + 1) * namestr_bytes] for i in range(count)]
-    fields = tuple(_read_field(block, version8) for block in blocks)
+    fields = _read_fields(blocks, version8)
+    if any(field.width < 1 or (field.numeric and field.width > 8) for field in fields):
+        raise _contradiction(path, "a variable has an impossible width")
     at = _next_record(at + count * namestr_bytes)
     kind, numbers = _header(path, data, at, end, "OBS", "LABELV")
     if kind.startswith("LABELV"):
         at = _skip_labels(data, at, end, _number(path, numbers), long_formats=kind.startswith("LABELV9"))
         kind, numbers = _header(path, data, at, end, "OBS")
     declared = _number(path, numbers) if version8 and numbers.strip() else None
-    row_bytes = sum(field.width for field in fields)
-    _check_fields(path, fields)
-    member = Member(name, fields, row_bytes, start, at + RECORD, end, 0)
-    return Member(name, fields, row_bytes, start, at + RECORD, end, _row_count(path, data, member, declared))
+    member = Member(name, fields, sum(field.width for field in fields), start, at + RECORD, end, 0)
+    return replace(member, rows=_row_count(path, data, member, declared))
 
 
 def _header(path: Path, data: mmap.mmap, at: int, end: int, *kinds: str) -> tuple[str, str]:
@@ -190,12 +221,20 @@ def _number(path: Path, text: str) -> int:
     return int(text)
 
 
-def _read_field(block: bytes, version8: bool) -> Field:
-    """Read one NAMESTR block: type, width, short name, offset, and in version 8 the long name."""
-    kind, _, width, _, short = struct.unpack_from(">hhhh8s", block)
-    (offset,) = struct.unpack_from(">i", block, 84)
-    long = block[88:120].rstrip(b" \x00") if version8 else b""
-    return Field((long or short).decode("ascii", "replace").rstrip(" \x00"), kind == 1, offset, width)
+def _read_fields(blocks: list[bytes], version8: bool) -> tuple[Field, ...]:
+    """Read NAMESTR blocks: type, width, and the short name or in version 8 the long one.
+
+    Values follow each other in the order of the blocks. The position that a block states is not used: SAS
+    writes the place in its own data set there, which in version 8 files differs from the place in the row.
+    """
+    fields, offset = [], 0
+    for block in blocks:
+        kind, _, width, _, short = struct.unpack_from(">hhhh8s", block)
+        long = block[88:120].rstrip(b" \x00") if version8 else b""
+        name = (long or short).decode("ascii", "replace").rstrip(" \x00")
+        fields.append(Field(name, kind == 1, offset, width))
+        offset += width
+    return tuple(fields)
 
 
 def _skip_labels(data: mmap.mmap, at: int, end: int, count: int, *, long_formats: bool) -> int:
@@ -207,15 +246,6 @@ def _skip_labels(data: mmap.mmap, at: int, end: int, count: int, *, long_formats
             break
         at += 2 + 2 * lengths + sum(struct.unpack(f">{lengths}H", data[at + 2 : at + 2 + 2 * lengths]))
     return _next_record(at)
-
-
-def _check_fields(path: Path, fields: tuple[Field, ...]) -> None:
-    """Refuse fields that overlap or leave gaps: rows could not be told apart."""
-    at = 0
-    for field in sorted(fields, key=lambda field: field.offset):  # they need not be listed in order of place
-        if field.offset != at or field.width < 1:
-            raise _contradiction(path, f"variable {field.name!r} does not start where the one before it ends")
-        at += field.width
 
 
 def _row_count(path: Path, data: mmap.mmap, member: Member, declared: int | None) -> int:
