@@ -83,11 +83,11 @@ def joint_privacy(names: Sequence[str], notes: Sequence[PrivacyNote]) -> Privacy
     Examples
     --------
     >>> joint_privacy(["ERL", "MLE-NN"], [privacy_note(False, None), privacy_note(True, None)]).text
-    'NOT PRIVATE: it holds ERL, computed from the confidential rows'
+    'NOT PRIVATE: ERL saw the confidential rows'
     """
     open_results = [name for name, note in zip(names, notes, strict=True) if note.text == NOT_PRIVATE]
     if open_results:
-        text = f"NOT PRIVATE: it holds {', '.join(open_results)}, computed from the confidential rows"
+        text = f"NOT PRIVATE: {', '.join(open_results)} saw the confidential rows"
         return PrivacyNote(text, alarm=True)
     insecure = [name for name, note in zip(names, notes, strict=True) if note.alarm]
     if insecure:

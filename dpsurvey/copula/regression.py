@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,9 @@ from dpsurvey.copula import card
 from dpsurvey.copula.diagnostics import check_prob, equal_tailed, summarise
 from dpsurvey.copula.posterior import CorrelationPosterior
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, UnknownNameError
+
+if TYPE_CHECKING:
+    from dpsurvey.privacy.release import Release
 
 COMPOSITE = (
     "intervals err on the long side: the composite likelihood takes the counts of different pairs as "
@@ -80,6 +84,11 @@ class RegressionPosterior:
     def private(self) -> bool:
         """Whether it follows from a private release alone."""
         return self.posterior.private
+
+    @property
+    def release(self) -> Release | None:
+        """Release that the posterior was computed from."""
+        return self.posterior.release
 
     def summary(self, prob: float | None = None, *, labels: bool = False) -> pd.DataFrame:
         """Return one row per coefficient, then per partial correlation, then one for R squared.
@@ -167,12 +176,12 @@ class RegressionPosterior:
         )
 
     def __repr__(self) -> str:
-        privacy = card.privacy_note(self.private, self.posterior.release)
+        privacy = card.privacy_note(self.private, self.release)
         table = self._table().to_string(index=False, float_format=lambda value: f"{value:.3f}")
         return card.text_card(self._title(), privacy, self._lines()) + "\n" + table
 
     def _repr_html_(self) -> str:
-        privacy = card.privacy_note(self.private, self.posterior.release)
+        privacy = card.privacy_note(self.private, self.release)
         return card.html_card(self._title(), privacy, self._lines(), self._table())
 
 

@@ -155,7 +155,7 @@ def test_a_comparison_with_a_non_private_result_is_not_private(private, erl) -> 
     assert isinstance(comparison, Comparison)
     assert comparison.private is False
     for text in (repr(comparison), comparison._repr_html_()):
-        assert "NOT PRIVATE: it holds ERL" in text
+        assert "NOT PRIVATE: ERL saw" in text
         assert "latent standard normal" in text
         assert "survey weights and design are not used" in text
         assert "Bayes-NA (ε = 1): private: epsilon = 1" in text
@@ -163,7 +163,7 @@ def test_a_comparison_with_a_non_private_result_is_not_private(private, erl) -> 
 
 
 def test_own_names_do_not_hide_what_is_not_private(private, erl) -> None:
-    assert "NOT PRIVATE: it holds ours" in repr(compare(private, erl, names=["theirs", "ours"]))
+    assert "NOT PRIVATE: ours saw" in repr(compare(private, erl, names=["theirs", "ours"]))
 
 
 def test_insecure_noise_is_loud(erl, make_release) -> None:
