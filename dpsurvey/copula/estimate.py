@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,8 +99,8 @@ class CorrelationEstimate:
         frame = pair_frame(self.variables, self.labels if labels else {})
         return frame.assign(estimate=pair_values(self.R), **self._pair_facts())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npz file: a JSON header and the entries above the diagonal; no pickle.
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write an .npz file, exactly as named: a JSON header and the entries above the diagonal; no pickle.
 
         Raises
         ------
@@ -108,7 +109,7 @@ class CorrelationEstimate:
         """
         from dpsurvey.copula.result_file import save_result
 
-        save_result(self, path)
+        return save_result(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CorrelationEstimate:
@@ -130,7 +131,8 @@ class CorrelationEstimate:
         return {
             name: value
             for name, value in self.info.items()
-            if isinstance(value, list)
+            if name not in ("var1", "var2", "estimate")
+            and isinstance(value, list)
             and len(value) == len(self.pairs)
             and all(isinstance(item, int | float) for item in value)
         }

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -208,8 +209,8 @@ class CorrelationPosterior:
         )
         return tree
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npz file: a JSON header and the draws above the diagonal; no pickle.
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write an .npz file, exactly as named: a JSON header and the draws above the diagonal; no pickle.
 
         Raises
         ------
@@ -218,7 +219,7 @@ class CorrelationPosterior:
         """
         from dpsurvey.copula.result_file import save_result
 
-        save_result(self, path)
+        return save_result(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CorrelationPosterior:

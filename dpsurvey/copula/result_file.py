@@ -35,7 +35,7 @@ _FIELDS: dict[type[Result], dict[str, Any]] = {
 }  # fmt: skip
 
 
-def save_result(result: Result, path: str | os.PathLike[str]) -> None:
+def save_result(result: Result, path: str | os.PathLike[str]) -> Path:
     """Write a posterior or an estimate to an .npz file, whole or not at all.
 
     Parameters
@@ -43,6 +43,11 @@ def save_result(result: Result, path: str | os.PathLike[str]) -> None:
     result : CorrelationPosterior or CorrelationEstimate
     path : path-like
         Written exactly as named.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
 
     Raises
     ------
@@ -60,6 +65,7 @@ def save_result(result: Result, path: str | os.PathLike[str]) -> None:
             header=np.array(json.dumps(header, allow_nan=False)),
             pairs=pair_values(getattr(result, _ARRAY_FIELD[kind])),
         )
+    return Path(path)
 
 
 @overload

@@ -277,7 +277,7 @@ def test_to_arviz_has_each_pair_once(strong: np.ndarray) -> None:
 
 def test_a_saved_posterior_comes_back_equal(strong, tmp_path) -> None:
     saved = posterior(strong, info={"sweeps": (1, 2), "nested": {"x": None}}, seed=None)
-    saved.save(tmp_path / "p.npz")
+    assert saved.save(tmp_path / "p.npz") == tmp_path / "p.npz"
     loaded = CorrelationPosterior.load(tmp_path / "p.npz")
     assert np.array_equal(saved.draws, loaded.draws)
     for name in ("variables", "labels", "method", "engine", "private", "release", "seed", "info"):
@@ -419,6 +419,7 @@ def test_estimate_summary_shows_the_flags_of_each_pair() -> None:
     assert list(frame.columns) == ["var1", "var2", "estimate", "boundary"]
     assert list(frame["estimate"]) == [0.5, 0.2, 0.1]
     assert list(frame["boundary"]) == [False, False, True]
+    assert list(estimate(info={"estimate": [9, 9, 9]}).summary()["estimate"]) == [0.5, 0.2, 0.1]
 
 
 def test_estimate_says_what_it_is() -> None:
