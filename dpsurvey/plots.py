@@ -6,10 +6,8 @@ they belong to pyplot, so that they are shown. ``ax.figure.savefig("figure.png")
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -19,20 +17,14 @@ from dpsurvey.copula import card
 from dpsurvey.copula.compare import Result, name_results, pair_intervals
 from dpsurvey.copula.diagnostics import check_prob
 from dpsurvey.copula.posterior import CorrelationPosterior
-from dpsurvey.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
+from dpsurvey.drawing import Series, draw_forest, draw_legend, draw_title, forest_axes, heatmap_axes, plain
+from dpsurvey.errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's palette, which people with any kind of colour vision can tell apart; markers tell the same.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
-_MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-_ALARM = "#b00020"
 _SCALE = "latent standard normal scale"
 _LONG_LABEL = 38  # characters of a pair's name beyond which it takes two lines
-_PANEL = 4.8  # inches of width for the intervals, whatever the labels take
-_TEXT_WIDTH = 60  # characters that fit above a panel
-_CHARACTER = 0.072  # inches of a tick label's character
 
 
 class Regression(Protocol):
@@ -50,13 +42,6 @@ class Regression(Protocol):
 
     def intervals(self, prob: float | None = None) -> pd.DataFrame:
         """Return the columns term, estimate, lower and upper."""
-
-
-class _Series(NamedTuple):
-    """One result of a forest: its name and, for every row, its estimate and interval (NaN: none)."""
-
-    name: str
-    table: pd.DataFrame
 
 
 def plot_forest(
@@ -106,11 +91,11 @@ def plot_forest(
     tables = [pair_intervals(result, prob, like=results[0]) for result in results]
     shown = results[0].labels if labels else {}
     rows = [_pair_label(shown.get(a, a), shown.get(b, b)) for a, b in results[0].pairs]
-    series = [_Series(name, table) for name, table in zip(called, tables, strict=True)]
+    series = [Series(name, table) for name, table in zip(called, tables, strict=True)]
     notes = [card.privacy_note(result.private, result.release) for result in results]
-    ax = _forest_axes(rows, len(series)) if ax is None else ax
-    _draw_forest(ax, rows, series, f"correlation ({_SCALE})")
-    _title(ax, "Correlations" + _level(series, prob), called, notes, legend_rows=_legend(ax, series))
+    ax = forest_axes(rows, len(series)) if ax is None else ax
+    draw_forest(ax, rows, series, f"correlation ({_SCALE})")
+    draw_title(ax, "Correlations" + _level(series, prob), called, notes, legend_rows=draw_legend(ax, series))
     return ax
 
 
@@ -155,15 +140,15 @@ def plot_regression(
         called = card.distinct_names([card.result_name(item.method, release) for item, release in pairs])
     else:
         called = card.checked_names(names, len(regressions))
-    rows = [_plain(term) for term in tables[0]["term"]]
-    series = [_Series(name, table) for name, table in zip(called, tables, strict=True)]
+    rows = [plain(term) for term in tables[0]["term"]]
+    series = [Series(name, table) for name, table in zip(called, tables, strict=True)]
     notes = [
         card.privacy_note(item.private, release) for item, release in zip(regressions, releases, strict=True)
     ]
-    ax = _forest_axes(rows, len(series)) if ax is None else ax
-    _draw_forest(ax, rows, series, f"regression coefficient ({_SCALE})")
+    ax = forest_axes(rows, len(series)) if ax is None else ax
+    draw_forest(ax, rows, series, f"regression coefficient ({_SCALE})")
     heading = f"Regression of {regressions[0].y}" + _level(series, prob)
-    _title(ax, heading, called, notes, legend_rows=_legend(ax, series))
+    draw_title(ax, heading, called, notes, legend_rows=draw_legend(ax, series))
     return ax
 
 
@@ -197,8 +182,8 @@ def plot_heatmap(result: Result, *, prob: float = 0.95, labels: bool = False, ax
     (name,) = name_results([result], None)
     posterior = isinstance(result, CorrelationPosterior)
     R = result.mean() if isinstance(result, CorrelationPosterior) else result.R
-    shown = [_plain(result.labels.get(v, v) if labels else v) for v in result.variables]
-    ax = _heatmap_axes(shown) if ax is None else ax
+    shown = [plain(result.labels.get(v, v) if labels else v) for v in result.variables]
+    ax = heatmap_axes(shown) if ax is None else ax
     lower_triangle = np.tril(np.ones(R.shape, dtype=bool), -1)[1:, :-1]
     cells = np.ma.masked_array(R[1:, :-1], ~lower_triangle)
     image = ax.imshow(cells, cmap="RdBu_r", vmin=-1.0, vmax=1.0)
@@ -213,7 +198,7 @@ def plot_heatmap(result: Result, *, prob: float = 0.95, labels: bool = False, ax
     if posterior:
         ax.set_xlabel(f"posterior means; in parentheses: {100 * prob:g}% interval covers 0", fontsize="small")
     notes = [card.privacy_note(result.private, result.release)]
-    _title(ax, f"Correlations, {name}", [name], notes, legend_rows=0)
+    draw_title(ax, f"Correlations, {name}", [name], notes, legend_rows=0)
     return ax
 
 
@@ -225,15 +210,10 @@ def _require_one(results: Sequence[object], function: str) -> None:
 def _pair_label(first: str, second: str) -> str:
     """Return the name of a pair, in two lines where it is long."""
     joint = "\n~ " if len(first) + len(second) > _LONG_LABEL else " ~ "
-    return _plain(first + joint + second)
+    return plain(first + joint + second)
 
 
-def _plain(text: str) -> str:
-    """Return the text such that matplotlib does not read dollar signs as mathematics."""
-    return text.replace("$", r"\$")
-
-
-def _level(series: Sequence[_Series], prob: float) -> str:
+def _level(series: Sequence[Series], prob: float) -> str:
     """Return what to say about the intervals in a heading."""
     drawn = any(bool(one.table["lower"].notna().any()) for one in series)
     return f", {100 * prob:g}% intervals" if drawn else ""
@@ -257,100 +237,6 @@ def _matching_terms(regressions: Sequence[Regression], prob: float) -> list[pd.D
                 got=f"{regression.y} on {', '.join(table.index)}",
             )
     return [table.loc[tables[0].index] for table in tables]
-
-
-def _new_axes(width: float, height: float) -> Axes:
-    """Return the axes of a new figure, `width` by `height` inches."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError(
-            "figures need matplotlib", hint='install it with: pip install "dpsurvey[plot]"'
-        ) from None
-    if "ipykernel" in sys.modules:
-        import matplotlib.pyplot as plt
-
-        figure = plt.figure(figsize=(width, height), layout="constrained")
-    else:
-        figure = Figure(figsize=(width, height), layout="constrained")
-    axes: Axes = figure.add_subplot()
-    return axes
-
-
-def _forest_axes(rows: Sequence[str], series: int) -> Axes:
-    """Return axes with room for the labels beside the panel and for every interval."""
-    longest = max(len(line) for row in rows for line in row.split("\n"))
-    lines = max(1 + row.count("\n") for row in rows)
-    row_height = max(0.14 + 0.075 * series, 0.19 * lines)
-    return _new_axes(_PANEL + 0.2 + _CHARACTER * longest, 1.6 + row_height * len(rows))
-
-
-def _heatmap_axes(names: Sequence[str]) -> Axes:
-    """Return axes with room for the cells, for the names beside and (turned by 45 degrees) below them."""
-    cells = max(2.6, 0.6 * (len(names) - 1))
-    margin = _CHARACTER * max(map(len, names))
-    return _new_axes(max(cells + margin + 1.6, _PANEL + 0.4), cells + 0.7 * margin + 1.5)
-
-
-def _draw_forest(ax: Axes, rows: Sequence[str], series: Sequence[_Series], xlabel: str) -> None:
-    """Draw one row per label, first on top, with the series side by side inside it."""
-    places = np.arange(len(rows), dtype=np.float64)
-    for place in places[1::2]:
-        ax.axhspan(place - 0.5, place + 0.5, color="#f2f2f2", linewidth=0, zorder=0)
-    ax.axvline(0.0, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
-    step = min(0.26, 0.72 / len(series))
-    for order, (_, table) in enumerate(series):
-        y = places + (order - (len(series) - 1) / 2) * step
-        style = _style(order)
-        ax.hlines(y, table["lower"], table["upper"], color=style["color"], linewidth=1.6, zorder=2)
-        ax.plot(
-            table["estimate"], y, linestyle="none", markersize=4.2, markeredgecolor="white",
-            markeredgewidth=0.4, zorder=3, **style,
-        )  # fmt: skip
-    ax.set_yticks(places, rows)
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.set_xlabel(xlabel)
-
-
-def _style(order: int) -> dict[str, Any]:
-    """Return the colour and marker of one series."""
-    return {"color": _COLOURS[order % len(_COLOURS)], "marker": _MARKERS[order % len(_MARKERS)]}
-
-
-def _legend(ax: Axes, series: Sequence[_Series]) -> int:
-    """Draw a legend above the axes, and return how many lines it takes."""
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D(
-            [], [], markersize=5, linewidth=1.6 if one.table["lower"].notna().any() else 0.0, **_style(order)
-        )
-        for order, one in enumerate(series)
-    ]
-    names = [_plain(one.name) for one in series]
-    columns = len(names) if sum(map(len, names)) + 6 * len(names) <= _TEXT_WIDTH else 1
-    ax.legend(
-        handles, names, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, frameon=False,
-        borderaxespad=0.2, borderpad=0.2, handlelength=1.8,
-    )  # fmt: skip
-    return -(-len(names) // columns)
-
-
-def _title(
-    ax: Axes, heading: str, names: Sequence[str], notes: Sequence[card.PrivacyNote], *, legend_rows: int
-) -> None:
-    """Write the heading and the privacy of everything drawn, in red where it must not be missed."""
-    privacy = card.joint_privacy(names, notes)
-    lines = [line for text in (heading, privacy.text) for line in wrap(text, _TEXT_WIDTH)]
-    ax.set_title(
-        _plain("\n".join(lines)),
-        loc="left",
-        pad=8.0 + 15.5 * legend_rows,
-        fontsize="medium",
-        color=_ALARM if privacy.alarm else "black",
-    )
 
 
 def _covers_zero(result: Result, prob: float) -> NDArray[np.bool_]:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
+from dpsurvey.copula.least_squares import regression_functionals
 from dpsurvey.copula.posterior import CorrelationEstimate, CorrelationPosterior
-from dpsurvey.copula.regression import RegressionPosterior, regress, regression_functionals
+from dpsurvey.copula.regression import RegressionPosterior, regress
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 
 NAMES = ("Kcal", "Grain", "Veg", "Sugar")
