@@ -144,7 +144,7 @@ def _check_rng(rng: np.random.Generator | None) -> None:
 
 def _declared(codebook: Codebook | None, df: pd.DataFrame, names: tuple[str, ...]) -> dict[str, Any]:
     """Return labels, filters and rounding, as declared by whoever read the files; none of it comes from rows."""
-    facts: Mapping[str, Any] = df.attrs.get("dpsurvey_codebook", {}) if codebook is None else codebook.public
+    facts: Mapping[str, Any] = df.attrs.get("dpsurvey_codebook", {}) if codebook is None else codebook.public()
     labels = facts.get("labels", {})
     return {
         "labels": {name: labels[name] for name in names if labels.get(name)},

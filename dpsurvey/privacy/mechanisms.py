@@ -120,8 +120,11 @@ class Geometric:
         >>> float(np.exp(law.log_pmf(np.arange(-60, 61), 0)).sum().round(12))
         1.0
         """
-        distance = np.abs(np.asarray(noisy, dtype=float) - np.asarray(true, dtype=float))
-        return np.asarray(math.log(math.tanh(0.5 / self.scale)) - distance / self.scale)
+        value = np.asarray(np.subtract(noisy, true, dtype=float))  # then in place: there may be millions
+        np.abs(value, out=value)
+        value *= -1.0 / self.scale
+        value += math.log(math.tanh(0.5 / self.scale))
+        return value
 
     def agrees(self, statistic: QuadrantCounts, epsilon: float) -> bool:
         """Return whether scale = m / epsilon but for rounding, and the recorded cost is at most epsilon."""

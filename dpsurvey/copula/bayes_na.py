@@ -1,0 +1,118 @@
+"""Bayes-NA: the noise-aware posterior of the copula correlations given a release (paper, section 3.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpsurvey.copula import gibbs
+from dpsurvey.copula.likelihood import tabulate
+from dpsurvey.copula.posterior import CorrelationPosterior
+from dpsurvey.errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from dpsurvey.privacy.release import Release
+
+ENGINES = ("gibbs",)
+
+
+def bayes_na(
+    release: Release,
+    *,
+    draws: int = 1000,
+    chains: int = 4,
+    seed: int | None = None,
+    engine: str = "gibbs",
+    progress: bool = True,
+) -> CorrelationPosterior:
+    """Draw from the posterior of R given a release: composite likelihood, LKJ(1) prior, noise accounted for.
+
+    The likelihood of each noisy count sums over the true count (paper, eq. 17), the composite likelihood is
+    their product over pairs (eq. 18), and the prior is uniform over correlation matrices. It takes a release
+    and never rows, so it costs no privacy, however often it is run.
+
+    Parameters
+    ----------
+    release : Release
+    draws : int, default 1000
+        Kept draws of each chain.
+    chains : int, default 4
+    seed : int, optional
+        For reproducible draws. It has nothing to do with the noise of the release.
+    engine : {"gibbs"}
+        What draws: the embedded Gibbs sampler.
+    progress : bool, default True
+        Show a progress bar.
+
+    Returns
+    -------
+    CorrelationPosterior
+        Draws of shape (chains, draws, p, p), on the latent standard normal scale.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `release` is not a Release: rows never go in here.
+    ArgumentError, UnknownNameError
+        If another argument is not usable.
+
+    Notes
+    -----
+    Intervals of single correlations are calibrated. Joint functionals, such as regression coefficients, are
+    conservative, since a composite likelihood takes the counts for independent: at p = 3 without noise, 95%
+    intervals of coefficients cover in 98% of runs; where noise dominates, in 94 to 95%.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, dpsurvey as dps
+    >>> rng = np.random.default_rng(1)
+    >>> df = pd.DataFrame(rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], 2000), columns=["x", "y"])
+    >>> release = dps.release(df, epsilon=1.0, insecure_rng=rng)  # a simulation: the generator is seeded
+    >>> posterior = dps.bayes_na(release, seed=1, progress=False)
+    >>> posterior.draws.shape
+    (4, 1000, 2, 2)
+    >>> lower, upper = posterior.interval()
+    >>> bool(lower[0, 1] < 0.6 < upper[0, 1])
+    True
+    """
+    check_release(release)
+    for name, value in (("draws", draws), ("chains", chains)):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ArgumentTypeError(f"{name} is not an integer", got=type(value).__name__)
+        if value < 1:
+            raise ArgumentError(f"{name} is below 1", expected="1 or more", got=str(value))
+    if engine not in ENGINES:
+        raise UnknownNameError("no such engine", expected=" or ".join(map(repr, ENGINES)), got=repr(engine))
+    sampled = gibbs.sample(
+        tabulate(release), release.p, draws=draws, chains=chains, seed=seed, progress=progress
+    )
+    info: dict[str, Any] = {
+        "warmup_sweeps": gibbs.WARMUP_SWEEPS,
+        "sweeps_per_draw": gibbs.sweeps_per_draw(release.p),
+        "prior": "LKJ(1)",
+        "likelihood": "noise-aware composite",
+    }
+    return CorrelationPosterior(
+        draws=sampled,
+        variables=release.variables,
+        labels=release.labels,
+        method="Bayes-NA",
+        engine=engine,
+        private=True,
+        release=release,
+        seed=seed,
+        info=info,
+    )
+
+
+def check_release(release: Release) -> None:
+    """Refuse anything but a release.
+
+    Raises
+    ------
+    ArgumentTypeError
+    """
+    if not isinstance(release, Release):
+        raise ArgumentTypeError(
+            "inference takes a release, never rows",
+            expected="a dpsurvey.Release",
+            got=type(release).__name__,
+            hint="release = dpsurvey.release(df, epsilon=...), then pass the release",
+        )

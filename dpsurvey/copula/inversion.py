@@ -1,0 +1,281 @@
+"""Exact draws from one pair's likelihood cut to an interval, by inverting a precomputed cumulative table.
+
+The log-likelihood is made linear in R within each cell of an adaptive grid, so a cell's mass and its inverse
+cdf are closed forms. Cumulative masses run from -1 up to the mode and from +1 down to it, in logs: an interval
+far out in a tail keeps its relative precision.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsurvey.copula.hermite import interpolate
+from dpsurvey.copula.jit import njit
+from dpsurvey.copula.likelihood import LikelihoodTable
+
+_FINE = 1e-4  # error of a linear cell in log density, near the mode
+_COARSE = 0.05  # the same, far out in the tails
+_TAIL = 20.0  # log units below the mode where cells may begin to grow
+_DEEPEST = 40  # halvings of a cell of the likelihood table
+
+
+class InversionTable(NamedTuple):
+    """Cells of all pairs, one pair after the other.
+
+    Attributes
+    ----------
+    points : numpy.ndarray, shape (N,)
+        Ends of the cells in R, from -1 to 1.
+    logs : numpy.ndarray, shape (N,)
+        Log-likelihood there, the largest of each pair being 0.
+    cumulative : numpy.ndarray, shape (N,)
+        Log mass from -1 for points up to the mode, from +1 for points beyond it.
+    at_mode : numpy.ndarray, shape (m, 2)
+        Log mass on either side of the mode.
+    mode : numpy.ndarray of int, shape (m,)
+        Position of the mode among all points.
+    offsets : numpy.ndarray of int, shape (m + 1,)
+        Pair i has the points ``offsets[i]:offsets[i + 1]``.
+    """
+
+    points: NDArray[np.float64]
+    logs: NDArray[np.float64]
+    cumulative: NDArray[np.float64]
+    at_mode: NDArray[np.float64]
+    mode: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+
+def build_inversion(table: LikelihoodTable) -> InversionTable:
+    """Return the inversion table of every pair of a likelihood table."""
+    grids = [_grid(*table.pair(i)) for i in range(table.m)]
+    offsets = np.concatenate(([0], np.cumsum([len(points) for points, _ in grids]))).astype(np.int64)
+    points, logs = (np.concatenate([grid[side] for grid in grids]) for side in (0, 1))
+    return InversionTable(points, logs, *_accumulate(points, logs, offsets), offsets)
+
+
+@njit
+def _r_of(eta: float) -> float:
+    return math.sin(0.5 * math.pi * math.tanh(0.25 * eta))
+
+
+@njit
+def _grid(nodes: NDArray[np.float64], jets: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return points in R and log-likelihoods between which linear interpolation is good enough."""
+    best = jets[:, 0].max()
+    points, logs = [-1.0], [jets[0, 0] - best]
+    for i in range(1, nodes.shape[0]):
+        pending = [(nodes[i], jets[i, 0] - best, 0)]
+        left_eta = nodes[i - 1]
+        while len(pending) > 0:
+            eta, log_right, depth = pending[-1]
+            middle = 0.5 * (left_eta + eta)
+            log_middle = interpolate(middle, nodes, jets)[0] - best
+            left, right = points[-1], _r_of(eta)
+            share = (_r_of(middle) - left) / (right - left) if right > left else 0.5
+            chord = logs[-1] + share * (log_right - logs[-1])
+            drop = -max(logs[-1], log_right, log_middle)
+            allowed = min(_COARSE, _FINE * max(1.0, drop / _TAIL))
+            if abs(chord - log_middle) > allowed and depth < _DEEPEST and right > left:
+                pending[-1] = (eta, log_right, depth + 1)
+                pending.append((middle, log_middle, depth + 1))
+            else:
+                if right > left:
+                    points.append(right)
+                    logs.append(log_right)
+                left_eta = eta
+                pending.pop()
+    points[-1] = 1.0
+    log_array = np.array(logs)
+    return np.array(points), log_array - log_array.max()
+
+
+@njit
+def _log_cell_mass(width: float, left: float, right: float) -> float:
+    """Return log of the integral of a density whose log goes linearly from left to right."""
+    rise = abs(right - left)
+    shape = -0.5 * rise if rise < 1e-8 else math.log(-math.expm1(-rise) / rise)
+    return math.log(width) + max(left, right) + shape
+
+
+@njit
+def _cell_cdf(slope: float, s: float) -> float:
+    """Return the cdf at s in [0, 1] of the density proportional to exp(slope s)."""
+    if abs(slope) < 1e-8:
+        return s + 0.5 * slope * s * (s - 1.0)
+    if slope > 0.0:
+        return math.exp(slope * (s - 1.0)) * math.expm1(-slope * s) / math.expm1(-slope)
+    return math.expm1(slope * s) / math.expm1(slope)
+
+
+@njit
+def _cell_quantile(slope: float, v: float) -> float:
+    """Return the inverse of :func:`_cell_cdf`."""
+    if abs(slope) < 1e-8:
+        s = v + 0.5 * slope * v * (1.0 - v)
+    elif slope > 0.0:
+        low = math.exp(-slope)
+        s = 1.0 + math.log(v + (1.0 - v) * low) / slope if v > 0.0 or low > 0.0 else 0.0
+    else:
+        s = math.log1p(v * math.expm1(slope)) / slope
+    return min(max(s, 0.0), 1.0)
+
+
+@njit
+def _log_add(a: float, b: float) -> float:
+    high, low = max(a, b), min(a, b)
+    return high if low == -np.inf else high + math.log1p(math.exp(low - high))
+
+
+@njit
+def _accumulate(
+    points: NDArray[np.float64], logs: NDArray[np.float64], offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return cumulative log masses towards the mode from both ends, their ends, and the modes."""
+    pairs = offsets.shape[0] - 1
+    cumulative = np.empty(points.shape[0])
+    at_mode = np.empty((pairs, 2))
+    mode = np.empty(pairs, dtype=np.int64)
+    for pair in range(pairs):
+        start, stop = offsets[pair], offsets[pair + 1]
+        top = start + np.argmax(logs[start:stop])
+        mode[pair] = top
+        running = -np.inf
+        cumulative[start] = running
+        for i in range(start + 1, top + 1):
+            running = _log_add(running, _log_cell_mass(points[i] - points[i - 1], logs[i - 1], logs[i]))
+            cumulative[i] = running
+        at_mode[pair, 0] = running
+        running = -np.inf
+        if top < stop - 1:
+            cumulative[stop - 1] = running
+        for i in range(stop - 2, top - 1, -1):
+            running = _log_add(running, _log_cell_mass(points[i + 1] - points[i], logs[i], logs[i + 1]))
+            if i > top:
+                cumulative[i] = running
+        at_mode[pair, 1] = running
+    return cumulative, at_mode, mode
+
+
+@njit
+def _cell_of(points: NDArray[np.float64], start: int, stop: int, r: float) -> int:
+    """Return i with points[i] <= r <= points[i + 1], start <= i < stop - 1."""
+    low, high = start, stop - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if points[middle] <= r:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@njit
+def _log_mass_outside(table: InversionTable, pair: int, cell: int, r: float) -> float:
+    """Return the log mass between r and the end (-1 or +1) on r's side of the mode."""
+    left, right = table.points[cell], table.points[cell + 1]
+    slope = table.logs[cell + 1] - table.logs[cell]
+    s = (r - left) / (right - left)
+    log_mass = _log_cell_mass(right - left, table.logs[cell], table.logs[cell + 1])
+    if cell < table.mode[pair]:
+        part = _cell_cdf(slope, s)
+        return _log_add(table.cumulative[cell], log_mass + math.log(part)) if part > 0.0 else table.cumulative[cell]
+    part = _cell_cdf(-slope, 1.0 - s)
+    outer = table.cumulative[cell + 1]
+    return _log_add(outer, log_mass + math.log(part)) if part > 0.0 else outer
+
+
+@njit
+def _within_cell(table: InversionTable, cell: int, low: float, high: float, v: float) -> float:
+    """Return the v-quantile of the density cut to low..high, both in one cell."""
+    left, right = table.points[cell], table.points[cell + 1]
+    slope = (table.logs[cell + 1] - table.logs[cell]) / (right - left) * (high - low)
+    return low + (high - low) * _cell_quantile(slope, v)
+
+
+@njit
+def _find_left(table: InversionTable, start: int, top: int, target: float) -> float:
+    """Return r below the mode where the log mass from -1 reaches target."""
+    low, high = start, top
+    while high - low > 1:
+        middle = (low + high) // 2
+        if table.cumulative[middle] <= target:
+            low = middle
+        else:
+            high = middle
+    return _cross(table, low, table.cumulative[low], target, False)
+
+
+@njit
+def _find_right(table: InversionTable, top: int, last: int, target: float) -> float:
+    """Return r above the mode where the log mass from +1 reaches target."""
+    low, high = top, last
+    while high - low > 1:
+        middle = (low + high) // 2
+        if table.cumulative[middle] >= target:
+            low = middle
+        else:
+            high = middle
+    return _cross(table, low, table.cumulative[high], target, True)
+
+
+@njit
+def _cross(table: InversionTable, cell: int, outer: float, target: float, from_right: bool) -> float:
+    left, right = table.points[cell], table.points[cell + 1]
+    slope = table.logs[cell + 1] - table.logs[cell]
+    log_mass = _log_cell_mass(right - left, table.logs[cell], table.logs[cell + 1])
+    v = math.exp(target - log_mass)
+    if outer > -np.inf:
+        v *= -math.expm1(outer - target)
+    v = min(max(v, 0.0), 1.0)
+    s = 1.0 - _cell_quantile(-slope, v) if from_right else _cell_quantile(slope, v)
+    return left + (right - left) * s
+
+
+@njit
+def draw_between(table: InversionTable, pair: int, low: float, high: float, v: float) -> float:
+    """Return the quantile at v of one pair's likelihood, as a density in R, cut to low..high.
+
+    Parameters
+    ----------
+    table : InversionTable
+    pair : int
+    low, high : float
+        ``-1 <= low < high <= 1``.
+    v : float
+        Uniform on [0, 1).
+
+    Returns
+    -------
+    float
+        Within low..high.
+    """
+    start, stop, top = table.offsets[pair], table.offsets[pair + 1], table.mode[pair]
+    cell_low, cell_high = _cell_of(table.points, start, stop, low), _cell_of(table.points, start, stop, high)
+    if cell_low == cell_high:
+        return _within_cell(table, cell_low, low, high, v)
+    outside_low, outside_high = (
+        _log_mass_outside(table, pair, cell_low, low),
+        _log_mass_outside(table, pair, cell_high, high),
+    )
+    if cell_high < top:  # all below the mode
+        share = math.exp(outside_low - outside_high)
+        r = _find_left(table, start, top, outside_high + math.log(share + v * (1.0 - share)))
+    elif cell_low >= top:  # all above it
+        share = math.exp(outside_high - outside_low)
+        r = _find_right(table, top, stop - 1, outside_low + math.log(1.0 - v + v * share))
+    else:
+        scale = max(table.at_mode[pair, 0], table.at_mode[pair, 1])
+        mass_low, mass_high = math.exp(outside_low - scale), math.exp(outside_high - scale)
+        below = math.exp(table.at_mode[pair, 0] - scale) - mass_low
+        above = math.exp(table.at_mode[pair, 1] - scale) - mass_high
+        target = v * (below + above)
+        if target < below:
+            r = _find_left(table, start, top, scale + math.log(mass_low + target))
+        else:
+            r = _find_right(table, top, stop - 1, scale + math.log(mass_high + (below + above - target)))
+    return min(max(r, low), high)
