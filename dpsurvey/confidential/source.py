@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
@@ -168,10 +169,6 @@ def _open_sas(source: Source) -> Source:
     """Fill in what pyreadstat says of the variables, with the encoding that works."""
     _, meta, encoding = _pyreadstat(source, metadataonly=True)
     names = list(meta.column_names)
-    if len(set(names)) != len(names):
-        raise FileFormatError(
-            f"{source.path.name!r} has several variables of one name", expected="unique names"
-        )
     variables = tuple(
         Variable(
             name,
@@ -183,8 +180,11 @@ def _open_sas(source: Source) -> Source:
         )
         for name in names
     )
-    rows = source.rows if source.member else int(meta.number_rows)
-    return Source(source.path, source.reader, variables, rows, encoding, source.member, source.alone)
+    rows = source.rows if source.member else meta.number_rows
+    # A row takes a byte or more, also in a compressed file; pyreadstat would reserve memory for any number.
+    if rows is None or rows > source.path.stat().st_size:
+        raise _unreadable(source, "the number of rows it declares cannot be right")
+    return Source(source.path, source.reader, variables, int(rows), encoding, source.member, source.alone)
 
 
 def _read_sas(source: Source, names: list[str]) -> tuple[pd.DataFrame, dict[str, dict[str, int]]]:
@@ -234,8 +234,13 @@ def _pyreadstat(source: Source, **options: Any) -> tuple[pd.DataFrame, Any, str 
         if source.member is not None and not source.alone:
             data = BytesIO(xport.member_bytes(source.path, source.member))  # type: ignore[assignment]
         try:
-            frame, meta = read(data, encoding=encoding, **options)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", message="column .* is duplicated", category=UserWarning)
+                frame, meta = read(data, encoding=encoding, **options)
             return frame, meta, encoding
+        except UserWarning:  # pyreadstat would rename one of them
+            failure = "several variables have one name"
+            break
         except Warning:  # a warning that was turned into an error says nothing about the file
             raise
         except Exception as error:  # its message may quote bytes of a cell: only its kind is kept

@@ -216,7 +216,7 @@ def _header(path: Path, data: mmap.mmap, at: int, end: int, *kinds: str) -> tupl
 
 
 def _number(path: Path, text: str) -> int:
-    if not text.strip().isdecimal():
+    if re.fullmatch(r" *[0-9]+ *", text) is None:
         raise _contradiction(path, "a header record holds no number where one must stand")
     return int(text)
 

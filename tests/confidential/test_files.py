@@ -220,6 +220,12 @@ def test_positions_stated_in_headers_are_not_positions_in_rows(put, transport):
     assert book.confidential.special_missing == {"A": {"B": 1}}
 
 
+def test_two_variables_of_one_name_are_refused(put, transport):
+    content = transport("T", {"AB": [1.0], "AC": [2.0]}).replace(b"AC      ", b"AB      ")
+    with pytest.raises(FileFormatError, match="several variables have one name"):
+        dps.read_survey(put("a.xpt", content))
+
+
 def test_impossible_widths_are_refused(put, transport):
     content = bytearray(transport("T", {"A": [1.0, 3.0]}))
     first = content.index(b"NAMESTR") - 20 + 80
@@ -315,6 +321,13 @@ def test_a_small_sas7bdat_file_that_was_cut_states_its_rows(shared, put):
     with pytest.raises(FileFormatError) as caught:
         dps.read_survey(put("a.sas7bdat", content[:-1]))
     assert caught.value.expected == "9,216 bytes, 2 pages, 48 rows"
+
+
+def test_an_impossible_number_of_rows_is_refused_before_memory_is_reserved(shared, put):
+    content = bytearray((shared / "awkward" / "haven__datetime.sas7bdat").read_bytes())
+    content[4667] = 81
+    with pytest.raises(FileFormatError, match="number of rows it declares"):
+        dps.read_survey(put("a.sas7bdat", bytes(content)))
 
 
 # ---------------------------------------------------------------- csv and parquet
