@@ -75,6 +75,8 @@ def _clean_ids(column: pd.Series[Any], on: str, file: str) -> pd.Index[Any]:
         broken = int((values != np.floor(values)).sum() + (np.abs(values) > _LARGEST_EXACT).sum())
         if broken:
             raise _wrong_type(on, file, f"{broken:,} ids that are no whole numbers within 2**53")
+    elif values.dtype.kind == "u" and (values > np.iinfo(np.int64).max).any():
+        raise _wrong_type(on, file, "ids beyond 2**63")
     return pd.Index(values.astype(np.int64), name=on)
 
 

@@ -154,7 +154,7 @@ def read_csv(path: Path, header: tuple[str, ...], names: list[str], encoding: st
     places = [header.index(name) for name in names]
 
     def read() -> pd.DataFrame:
-        return pd.read_csv(
+        frame: pd.DataFrame = pd.read_csv(
             path,
             header=0,
             names=range(len(header)),
@@ -165,6 +165,7 @@ def read_csv(path: Path, header: tuple[str, ...], names: list[str], encoding: st
             low_memory=False,
             **_EXACT_FLOATS,
         )
+        return frame
 
     frame = plainly(path, read)
     frame.columns = pd.Index([header[int(at)] for at in frame.columns])

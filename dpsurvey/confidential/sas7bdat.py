@@ -82,6 +82,7 @@ def split_letters(
     Returns
     -------
     frame : pandas.DataFrame
+        Columns that had letters are still objects.
     counts : dict
         Column -> letter -> count, for the columns that have any. Confidential.
     """
@@ -96,7 +97,7 @@ def split_letters(
             continue
         tally = column[is_letter].value_counts().sort_index()
         counts[str(name)] = {str(letter): int(n) for letter, n in tally.items()}
-        frame[name] = column.mask(is_letter).infer_objects()
+        frame[name] = column.mask(is_letter)
     return frame, counts
 
 

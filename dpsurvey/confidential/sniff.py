@@ -57,7 +57,10 @@ def existing_path(path: str | os.PathLike[str]) -> Path:
     """
     if not isinstance(path, str | os.PathLike):
         raise ArgumentTypeError(
-            "a file is given by its path", expected="str or os.PathLike", got=type(path).__name__
+            "a file is given by its path",
+            expected="str or os.PathLike",
+            got=type(path).__name__,
+            hint="several files are given one after the other: read_survey(*paths)",
         )
     found = Path(path)
     if found.is_file():

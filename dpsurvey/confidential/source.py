@@ -196,20 +196,27 @@ def _read_sas(source: Source, names: list[str]) -> tuple[pd.DataFrame, dict[str,
     else:
         frame, letters = sas7bdat.split_letters(frame, numeric)
     for name in numeric.intersection(frame.columns):
-        frame[name] = _with_plain_dates(frame[name])
+        frame[name] = _plain_type(frame[name])
     return frame[names], letters
 
 
-def _with_plain_dates(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Turn objects that are dates or datetimes into datetime64; leave times of day as they are."""
+def _plain_type(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Give a column that SAS stores as numbers one type, whatever the rows: float64 or datetime64.
+
+    pyreadstat gives dates as objects, datetimes as objects or datetime64 of several units, and objects are
+    left where special missing values were taken out; times of day stay objects.
+    """
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return column.astype("datetime64[us]")
     if column.dtype != object:
         return column
     kind = pd.api.types.infer_dtype(column, skipna=True)
-    if kind == "empty":  # nothing but missing values
-        return column.astype("float64")
     if kind == "date":
         return column.astype("datetime64[s]")
-    return column.astype("datetime64[us]") if kind == "datetime" else column
+    if kind == "datetime":
+        return column.astype("datetime64[us]")
+    numbers = kind in ("empty", "floating", "integer", "mixed-integer-float")  # empty: nothing but missing
+    return column.astype("float64") if numbers else column
 
 
 def _pyreadstat(source: Source, **options: Any) -> tuple[pd.DataFrame, Any, str | None]:

@@ -620,6 +620,8 @@ def test_text_ids_stay_text(put, transport):
 
 
 def test_other_ids_are_refused(put):
+    with pytest.raises(MergeError, match="beyond"):
+        dps.read_survey(put("b.csv", f"id,X\n{2**63 + 5},1\n2,2\n"), on="id")
     with pytest.raises(MergeError, match="dtype bool"):
         dps.read_survey(put("a.csv", "id,X\nTrue,1\nFalse,2\n"), on="id")
 
@@ -721,6 +723,19 @@ def test_what_the_awkward_files_hold(shared):
     assert dates["dates"].dt.strftime("%Y-%m-%d").tolist() == dates["string_dates"].tolist()
     multi = dps.read_survey(folder / "xport__multi.xpt")
     np.testing.assert_array_equal(multi["Y"], np.arange(1.0, 21.0))
+
+
+def test_types_do_not_depend_on_the_rows(shared):
+    """Years before 1678 do not fit the nanoseconds of older pandas; the type is the same without them."""
+    for name in ("pyreadstat__sample.xpt", "pyreadstat__sample_bincompressed.sas7bdat"):
+        survey = dps.read_survey(shared / "awkward" / name)
+        survey.columns = survey.columns.str.upper()
+        assert survey["MYDATE"].dtype == "datetime64[s]"
+        assert survey["DTIME"].dtype == "datetime64[us]"
+        assert survey["DTIME"].dt.year.tolist()[:4] == [2018, 1880, 1960, 1583]
+        assert survey["MYTIME"].iloc[0] == datetime.time(10, 10, 10)
+    survey = dps.read_survey(shared / "awkward" / "haven__datetime.sas7bdat")
+    assert survey.dtypes.map(str).tolist() == ["datetime64[us]", *["datetime64[s]"] * 3, "object"]
 
 
 def test_genuine_transport_files_against_an_independent_decoder(root, ibm):

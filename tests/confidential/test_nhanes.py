@@ -24,6 +24,13 @@ from dpsurvey.errors import (
     UnknownNameError,
 )
 
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch):
+    """Servers of these tests are on this machine, whatever proxy it has for others."""
+    monkeypatch.setenv("no_proxy", "*")
+
+
 # ---------------------------------------------------------------- cycles and addresses
 
 
