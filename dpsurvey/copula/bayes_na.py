@@ -73,13 +73,7 @@ def bayes_na(
     True
     """
     check_release(release)
-    for name, value in (("draws", draws), ("chains", chains)):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ArgumentTypeError(f"{name} is not an integer", got=type(value).__name__)
-        if value < 1:
-            raise ArgumentError(f"{name} is below 1", expected="1 or more", got=str(value))
-    if engine not in ENGINES:
-        raise UnknownNameError("no such engine", expected=" or ".join(map(repr, ENGINES)), got=repr(engine))
+    check_options(draws, chains, engine)
     sampled = gibbs.sample(
         tabulate(release), release.p, draws=draws, chains=chains, seed=seed, progress=progress
     )
@@ -100,6 +94,22 @@ def bayes_na(
         seed=seed,
         info=info,
     )
+
+
+def check_options(draws: int, chains: int, engine: str) -> None:
+    """Refuse options of the sampler that it cannot take.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentError, UnknownNameError
+    """
+    for name, value in (("draws", draws), ("chains", chains)):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ArgumentTypeError(f"{name} is not an integer", got=type(value).__name__)
+        if value < 1:
+            raise ArgumentError(f"{name} is below 1", expected="1 or more", got=str(value))
+    if engine not in ENGINES:
+        raise UnknownNameError("no such engine", expected=" or ".join(map(repr, ENGINES)), got=repr(engine))
 
 
 def check_release(release: Release) -> None:

@@ -1,8 +1,8 @@
 """Gibbs sampling of a correlation matrix under LKJ(1) times a product of one-pair likelihoods.
 
 The LKJ(1) prior is uniform on the positive definite set, so the full conditional of one R_jk is its own
-likelihood cut to the interval in which the matrix stays positive definite. Both ends come from the 2 x 2 block
-of the inverse; the draw is by inversion: exact, without tuning, rejections or gradients.
+likelihood cut to the interval in which the matrix stays positive definite, and is drawn by inversion: exact,
+without tuning, rejections or gradients.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpsurvey.copula.jit import njit
 from dpsurvey.copula.likelihood import LikelihoodTable
 from dpsurvey.copula.threads import available_cores
 
-WARMUP_SWEEPS = 500
+WARMUP_SWEEPS = 250
 _MARGIN = 1e-10  # of the feasible interval, kept off both ends
 _SHRINK = 1e-9  # by which a matrix that rounding made singular is drawn towards the identity
 _BLOCKS = 20  # a chain returns to Python this often, for progress and interruption
@@ -30,9 +30,9 @@ def sweeps_per_draw(p: int) -> int:
     Examples
     --------
     >>> sweeps_per_draw(2), sweeps_per_draw(7)
-    (1, 7)
+    (1, 2)
     """
-    return 1 if p == 2 else p
+    return (p + 3) // 4
 
 
 def sample(
@@ -93,10 +93,13 @@ def sample(
 
 @njit
 def advance(table: InversionTable, R: NDArray[np.float64], sweeps: int, rng: np.random.Generator) -> None:
-    """Run `sweeps` sweeps over all pairs, changing R in place."""
-    inverse, factor = np.empty_like(R), np.empty_like(R)
+    """Run `sweeps` sweeps, each drawing every pair twice, changing R in place."""
+    p = R.shape[0]
+    inverse, factor = np.empty((p - 1, p - 1)), np.empty((p - 1, p - 1))
+    others, row, product = np.empty(p - 1, dtype=np.int64), np.empty(p - 1), np.empty(p - 1)
     for _ in range(sweeps):
-        _sweep(table, R, inverse, factor, rng)
+        for j in range(p):
+            _draw_row(table, R, j, others, row, product, inverse, factor, rng)
 
 
 @njit
@@ -108,81 +111,92 @@ def fill(
     rng: np.random.Generator,
 ) -> None:
     """Fill `kept`, shape (draws, p, p), with R after each `sweeps` sweeps."""
-    inverse, factor = np.empty_like(R), np.empty_like(R)
     for draw in range(kept.shape[0]):
-        for _ in range(sweeps):
-            _sweep(table, R, inverse, factor, rng)
+        advance(table, R, sweeps, rng)
         kept[draw] = R
 
 
 @njit
-def _sweep(
+def _draw_row(
     table: InversionTable,
     R: NDArray[np.float64],
+    j: int,
+    others: NDArray[np.int64],
+    row: NDArray[np.float64],
+    product: NDArray[np.float64],
     inverse: NDArray[np.float64],
     factor: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> None:
+    """Draw all correlations of variable j, one after the other; the arrays after j are work space.
+
+    With A the matrix of the other variables and x the row of j, R is positive definite while x' A^-1 x < 1; A
+    stays fixed, so one inverse serves the row and each draw costs O(p).
+    """
     p = R.shape[0]
-    pair = 0
-    for j in range(p - 1):
-        _invert(R, inverse, factor)  # anew each row: rank-two updates drift near singular matrices
-        for k in range(j + 1, p):
-            root = math.sqrt(inverse[j, j] * inverse[k, k])
-            low = max(R[j, k] - 1.0 / (root + inverse[j, k]), -1.0)
-            high = min(R[j, k] + 1.0 / (root - inverse[j, k]), 1.0)
-            margin = _MARGIN * (high - low)
-            value = draw_between(table, pair, low + margin, high - margin, rng.random())
-            _update_inverse(inverse, j, k, value - R[j, k])
-            R[j, k] = value
-            R[k, j] = value
-            pair += 1
+    for a in range(p - 1):
+        others[a] = a if a < j else a + 1
+    _invert(R, others, inverse, factor)
+    for a in range(p - 1):
+        row[a] = R[j, others[a]]
+    for a in range(p - 1):
+        product[a] = np.dot(inverse[a], row)
+    for a in range(p - 1):
+        k = others[a]
+        room = max(1.0 - np.dot(row, product), 0.0)
+        root = math.sqrt(product[a] * product[a] + inverse[a, a] * room)
+        low = max(row[a] - (root + product[a]) / inverse[a, a], -1.0)
+        high = min(row[a] + (root - product[a]) / inverse[a, a], 1.0)
+        margin = _MARGIN * (high - low)
+        pair = _pair(min(j, k), max(j, k), p)
+        value = draw_between(table, pair, low + margin, high - margin, rng.random())
+        change = value - row[a]
+        row[a] = value
+        for b in range(p - 1):
+            product[b] += change * inverse[a, b]
+        R[j, k] = value
+        R[k, j] = value
 
 
 @njit
-def _update_inverse(inverse: NDArray[np.float64], j: int, k: int, change: float) -> None:
-    """Update the inverse in place for ``R[j, k]`` and ``R[k, j]`` changed by `change` (Woodbury, rank two)."""
-    p = inverse.shape[0]
-    jj, kk, jk = inverse[j, j], inverse[k, k], inverse[j, k]
-    determinant = (1.0 + change * jk) ** 2 - change * change * jj * kk
-    square, cross = change * change / determinant, change * (1.0 + change * jk) / determinant
-    column_j, column_k = inverse[:, j].copy(), inverse[:, k].copy()
-    for a in range(p):
-        towards_j = square * kk * column_j[a] - cross * column_k[a]
-        towards_k = square * jj * column_k[a] - cross * column_j[a]
-        for b in range(p):
-            inverse[a, b] += towards_j * column_j[b] + towards_k * column_k[b]
+def _pair(j: int, k: int, p: int) -> int:
+    """Return the position of pair j < k in the order of ``numpy.triu_indices(p, 1)``."""
+    return j * (2 * p - j - 1) // 2 + k - j - 1
 
 
 @njit
-def _invert(R: NDArray[np.float64], inverse: NDArray[np.float64], factor: NDArray[np.float64]) -> None:
-    """Write the inverse of R; a matrix that rounding made singular is first drawn towards the identity."""
-    p = R.shape[0]
-    while not _factorise(R, factor):
-        for a in range(p):
-            for b in range(p):
+def _invert(
+    R: NDArray[np.float64],
+    others: NDArray[np.int64],
+    inverse: NDArray[np.float64],
+    factor: NDArray[np.float64],
+) -> None:
+    """Write the inverse of R restricted to `others`; if rounding made it singular, R first shrinks to identity."""
+    size = others.shape[0]
+    while not _factorise(R, others, factor):
+        for a in range(R.shape[0]):
+            for b in range(R.shape[0]):
                 if a != b:
                     R[a, b] *= 1.0 - _SHRINK
-    for column in range(p):  # factor holds L; solve L L' x = e_column
-        for a in range(p):
+    for column in range(size):  # factor holds L; solve L L' x = e_column
+        for a in range(size):
             total = 1.0 if a == column else 0.0
-            for b in range(a):
+            for b in range(column, a):
                 total -= factor[a, b] * inverse[b, column]
-            inverse[a, column] = total / factor[a, a]
-        for a in range(p - 1, -1, -1):
+            inverse[a, column] = total / factor[a, a] if a >= column else 0.0
+        for a in range(size - 1, -1, -1):
             total = inverse[a, column]
-            for b in range(a + 1, p):
+            for b in range(a + 1, size):
                 total -= factor[b, a] * inverse[b, column]
             inverse[a, column] = total / factor[a, a]
 
 
 @njit
-def _factorise(R: NDArray[np.float64], factor: NDArray[np.float64]) -> bool:
-    """Write the Cholesky factor of R; return False where R is not positive definite."""
-    p = R.shape[0]
-    for a in range(p):
+def _factorise(R: NDArray[np.float64], others: NDArray[np.int64], factor: NDArray[np.float64]) -> bool:
+    """Write the Cholesky factor of R restricted to `others`; return False where it is not positive definite."""
+    for a in range(others.shape[0]):
         for b in range(a + 1):
-            total = R[a, b]
+            total = R[others[a], others[b]]
             for c in range(b):
                 total -= factor[a, c] * factor[b, c]
             if a == b:
