@@ -62,7 +62,7 @@ def mle_nn(release: Release, *, adjust: str = "btgm") -> CorrelationEstimate:
     else:
         counts = np.clip(release.noisy, law.lower, law.upper).astype(float)
     estimates = np.array([law.solve(float(count)) for count in counts])
-    matrix = matrix_from_pairs(estimates)
+    matrix = matrix_from_pairs(estimates, release.p)
     projected = bool(np.linalg.eigvalsh(matrix)[0] < _NEGATIVE)
     R = nearest_correlation(matrix) if projected else matrix
     info = {
