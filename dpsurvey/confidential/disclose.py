@@ -129,7 +129,9 @@ def release(
 def _checked_keys(keys: TieKeys | None, ids: pd.Index[Any]) -> TieKeys:
     if keys is not None and not isinstance(keys, TieKeys):
         raise ArgumentTypeError("keys is not TieKeys", expected="TieKeys(seed=...)", got=type(keys).__name__)
-    id_words(ids[:0] if pd.api.types.is_integer_dtype(ids.dtype) else ids)  # refuses ids that cannot have keys
+    id_words(
+        ids[:0] if pd.api.types.is_integer_dtype(ids.dtype) else ids
+    )  # refuses ids that cannot have keys
     return TieKeys() if keys is None else keys
 
 
@@ -144,7 +146,9 @@ def _check_rng(rng: np.random.Generator | None) -> None:
 
 def _declared(codebook: Codebook | None, df: pd.DataFrame, names: tuple[str, ...]) -> dict[str, Any]:
     """Return labels, filters and rounding, as declared by whoever read the files; none of it comes from rows."""
-    facts: Mapping[str, Any] = df.attrs.get("dpsurvey_codebook", {}) if codebook is None else codebook.public()
+    facts: Mapping[str, Any] = (
+        df.attrs.get("dpsurvey_codebook", {}) if codebook is None else codebook.public()
+    )
     labels = facts.get("labels", {})
     return {
         "labels": {name: labels[name] for name in names if labels.get(name)},
@@ -171,4 +175,6 @@ def _reserve(
 
 def _versions() -> dict[str, str]:
     python = ".".join(map(str, sys.version_info[:3]))
-    return {"python": python} | {name: importlib.metadata.version(name) for name in ("dpsurvey", "numpy", "opendp")}
+    return {"python": python} | {
+        name: importlib.metadata.version(name) for name in ("dpsurvey", "numpy", "opendp")
+    }

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -65,7 +67,7 @@ def sample(
     bounds = np.linspace(0, draws, min(_BLOCKS, draws) + 1).astype(int)
     stopped = False
 
-    def run(chain: int, report: tqdm[None]) -> None:
+    def run(chain: int, report: tqdm[Any]) -> None:
         rng, R = generators[chain], np.eye(p)
         advance(inversion, R, WARMUP_SWEEPS, rng)
         for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
@@ -74,10 +76,10 @@ def sample(
             fill(inversion, R, kept[chain, start:stop], sweeps_per_draw(p), rng)
             report.update(int(stop - start))
 
-    with (
-        tqdm(total=chains * draws, desc="Bayes-NA", unit="draw", disable=not progress, leave=False) as bar,
-        ThreadPoolExecutor(min(chains, available_cores())) as pool,
-    ):
+    bar: tqdm[Any] = tqdm(
+        total=chains * draws, desc="Bayes-NA", unit="draw", disable=not progress, leave=False
+    )
+    with bar, ThreadPoolExecutor(min(chains, available_cores())) as pool:
         pending = {pool.submit(run, chain, bar) for chain in range(chains)}
         try:
             while pending:  # short waits, so that an interrupt is seen at once

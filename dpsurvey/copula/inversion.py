@@ -64,7 +64,9 @@ def _r_of(eta: float) -> float:
 
 
 @njit
-def _grid(nodes: NDArray[np.float64], jets: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _grid(
+    nodes: NDArray[np.float64], jets: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return points in R and log-likelihoods between which linear interpolation is good enough."""
     best = jets[:, 0].max()
     points, logs = [-1.0], [jets[0, 0] - best]
@@ -183,7 +185,11 @@ def _log_mass_outside(table: InversionTable, pair: int, cell: int, r: float) -> 
     log_mass = _log_cell_mass(right - left, table.logs[cell], table.logs[cell + 1])
     if cell < table.mode[pair]:
         part = _cell_cdf(slope, s)
-        return _log_add(table.cumulative[cell], log_mass + math.log(part)) if part > 0.0 else table.cumulative[cell]
+        return (
+            _log_add(table.cumulative[cell], log_mass + math.log(part))
+            if part > 0.0
+            else table.cumulative[cell]
+        )
     part = _cell_cdf(-slope, 1.0 - s)
     outer = table.cumulative[cell + 1]
     return _log_add(outer, log_mass + math.log(part)) if part > 0.0 else outer
@@ -225,10 +231,10 @@ def _find_right(table: InversionTable, top: int, last: int, target: float) -> fl
 
 @njit
 def _cross(table: InversionTable, cell: int, outer: float, target: float, from_right: bool) -> float:
-    left, right = table.points[cell], table.points[cell + 1]
+    """Return r in a cell where the mass from the outer end, `outer` at the cell's own, reaches target (logs)."""
+    left, right = float(table.points[cell]), float(table.points[cell + 1])
     slope = table.logs[cell + 1] - table.logs[cell]
-    log_mass = _log_cell_mass(right - left, table.logs[cell], table.logs[cell + 1])
-    v = math.exp(target - log_mass)
+    v = math.exp(target - _log_cell_mass(right - left, table.logs[cell], table.logs[cell + 1]))
     if outer > -np.inf:
         v *= -math.expm1(outer - target)
     v = min(max(v, 0.0), 1.0)

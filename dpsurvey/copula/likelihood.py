@@ -157,12 +157,16 @@ def tabulate(release: Release) -> LikelihoodTable:
 def _pairs(release: Release, R: ArrayLike) -> NDArray[np.float64]:
     R = np.asarray(R, dtype=float)
     if R.shape[-2:] != (release.p, release.p):
-        raise ArgumentError("R has the wrong size", expected=f"(..., {release.p}, {release.p})", got=str(R.shape))
+        raise ArgumentError(
+            "R has the wrong size", expected=f"(..., {release.p}, {release.p})", got=str(R.shape)
+        )
     rows, columns = np.triu_indices(release.p, 1)
     return np.asarray(R[..., rows, columns])
 
 
-def _evaluate(eta: NDArray[np.float64], nodes: NDArray[np.float64], jets: NDArray[np.float64]) -> NDArray[np.float64]:
+def _evaluate(
+    eta: NDArray[np.float64], nodes: NDArray[np.float64], jets: NDArray[np.float64]
+) -> NDArray[np.float64]:
     values = _interpolate_all(np.ascontiguousarray(eta).ravel(), nodes, jets)
     return np.asarray(values).reshape(eta.shape)
 

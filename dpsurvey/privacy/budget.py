@@ -41,13 +41,14 @@ def check_epsilon(epsilon: float) -> float:
     >>> check_epsilon(1)
     1.0
     """
-    if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
+    given: object = epsilon
+    if isinstance(given, bool) or not isinstance(given, Real):
         raise ArgumentTypeError(
             "epsilon is not a number",
             expected="a real number above 0, such as 1.0",
-            got=type(epsilon).__name__,
+            got=type(given).__name__,
         )
-    value = float(epsilon)
+    value = float(given)
     if not (math.isfinite(value) and value > 0):
         raise ArgumentError(
             "epsilon must be finite and above 0",

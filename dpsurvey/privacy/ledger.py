@@ -177,7 +177,12 @@ class Ledger:
                     "spent. A saved release can be loaded and analysed as often as you like at no cost.",
                 )
             head = _hash(self._lines()[-1])
-            record = {"sequence": len(records), "epsilon": str(requested), "spec": dict(spec), "previous": head}
+            record = {
+                "sequence": len(records),
+                "epsilon": str(requested),
+                "spec": dict(spec),
+                "previous": head,
+            }
             line = _line(record)
             self._append(line)
         return Receipt(str(records[0]["dataset"]), len(records), _hash(line))
@@ -188,7 +193,9 @@ class Ledger:
         remaining, rows = Decimal(header["budget"]), []
         for entry in entries:
             remaining -= Decimal(entry["epsilon"])
-            rows.append({"sequence": entry["sequence"], "epsilon": entry["epsilon"], "remaining": str(remaining)})
+            rows.append(
+                {"sequence": entry["sequence"], "epsilon": entry["epsilon"], "remaining": str(remaining)}
+            )
             rows[-1].update({key: str(value) for key, value in entry["spec"].items()})
         return pd.DataFrame(rows, columns=None if rows else ["sequence", "epsilon", "remaining"])
 
@@ -198,7 +205,9 @@ class Ledger:
 
         if not self.path.parent.is_dir():
             raise MissingFileError(
-                f"the folder of {self.path.name} does not exist", got=str(self.path.parent), hint="create it first"
+                f"the folder of {self.path.name} does not exist",
+                got=str(self.path.parent),
+                hint="create it first",
             )
         return FileLock(f"{self.path}.lock", timeout=_LOCK_TIMEOUT)
 
@@ -275,7 +284,9 @@ def _parse(line: str, number: int, name: str) -> dict[str, Any]:
 def _check_header(header: dict[str, Any], name: str) -> None:
     if header.get("dpsurvey_ledger") != _LEDGER_VERSION:
         raise _damaged(name, 1, f"is not the header of a version {_LEDGER_VERSION} ledger")
-    if set(header) != {"dpsurvey_ledger", "dataset", "budget", "neighbours"} or not _is_amount(header["budget"]):
+    if set(header) != {"dpsurvey_ledger", "dataset", "budget", "neighbours"} or not _is_amount(
+        header["budget"]
+    ):
         raise _damaged(name, 1, "lacks a field or has one too many")
     if header["neighbours"] != NEIGHBOURS:
         raise LedgerError("the ledger uses another neighbour rule", expected=NEIGHBOURS)

@@ -109,7 +109,7 @@ class Geometric:
         """Add noise from `rng`: reproducible, hence insecure."""
         success = -math.expm1(-1.0 / self.scale)
         noise = rng.geometric(success, (2, *counts.shape))
-        return counts + noise[0] - noise[1]
+        return np.asarray(counts + noise[0] - noise[1])
 
     def log_pmf(self, noisy: ArrayLike, true: ArrayLike) -> NDArray[np.float64]:
         """Return log Pr(noisy | true) of eq. (14).

@@ -170,7 +170,8 @@ class Release:
         for name in tuples:
             if not isinstance(values[name], list):
                 raise ReleaseFormatError(f"{name} is not a list")
-        return cls(**{name: tuple(values[name]) if name in tuples else values[name] for name in names})
+        arguments: dict[str, Any] = {n: tuple(values[n]) if n in tuples else values[n] for n in names}
+        return cls(**arguments)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the release as JSON; the file is whole or absent.
@@ -201,11 +202,15 @@ class Release:
         except OSError as error:
             raise MissingFileError(f"cannot open {str(path)!r}: {error.strerror}") from None
         if len(content) > _LARGEST_FILE:
-            raise ReleaseFormatError("the file is too large for a release", expected=f"< {_LARGEST_FILE} bytes")
+            raise ReleaseFormatError(
+                "the file is too large for a release", expected=f"< {_LARGEST_FILE} bytes"
+            )
         try:
             values = json.loads(content, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
-            raise ReleaseFormatError("the file is not JSON", expected="a file written by Release.save") from None
+            raise ReleaseFormatError(
+                "the file is not JSON", expected="a file written by Release.save"
+            ) from None
         return cls.from_dict(values)
 
     def statement(self) -> str:
@@ -225,9 +230,7 @@ class Release:
             "latent standard normal variables (Wang, Feldman and Reiter, arXiv 2601.03497)."
         )
         if not self.secure:
-            text += (
-                " THE NOISE OF THIS RELEASE CAME FROM A SEEDED GENERATOR: it is a simulation and protects nobody."
-            )
+            text += " THE NOISE OF THIS RELEASE CAME FROM A SEEDED GENERATOR: it is a simulation and protects nobody."
         return text
 
     def __repr__(self) -> str:
@@ -245,9 +248,13 @@ def _refuse_constant(name: str) -> float:
 def _check(release: Release) -> None:
     """Refuse a release whose fields have the wrong type or do not fit together."""
     _check_types(release)
-    _expect(2 <= release.p and len(set(release.variables)) == release.p, "variables are not two or more names")
+    _expect(
+        2 <= release.p and len(set(release.variables)) == release.p, "variables are not two or more names"
+    )
     _expect(4 <= release.n <= _LARGEST_N, f"n is not within 4 and {_LARGEST_N}")
-    _expect(release.m == release.p * (release.p - 1) // 2, "there is not one count a pair (p and counts differ)")
+    _expect(
+        release.m == release.p * (release.p - 1) // 2, "there is not one count a pair (p and counts differ)"
+    )
     _expect(all(abs(count) < 2**63 for count in release.counts), "a count does not fit 64 bits")
     _expect(math.isfinite(release.epsilon) and release.epsilon > 0, "epsilon is not finite and above 0")
     _expect(0 <= release.delta < 1, "delta is not in [0, 1)")
@@ -265,8 +272,12 @@ def _check_types(release: Release) -> None:
     def number(value: Any) -> bool:
         return isinstance(value, float) or integer(value)
 
-    _expect(isinstance(release.variables, tuple) and texts(release.variables), "variables is not a list of names")
-    _expect(isinstance(release.counts, tuple) and all(map(integer, release.counts)), "counts are not integers")
+    _expect(
+        isinstance(release.variables, tuple) and texts(release.variables), "variables is not a list of names"
+    )
+    _expect(
+        isinstance(release.counts, tuple) and all(map(integer, release.counts)), "counts are not integers"
+    )
     _expect(isinstance(release.filters, tuple) and texts(release.filters), "filters is not a list of rules")
     _expect(integer(release.n) and integer(release.key_seed), "n or key_seed is not an integer")
     _expect(number(release.epsilon) and number(release.delta), "epsilon or delta is not a number")
@@ -276,7 +287,10 @@ def _check_types(release: Release) -> None:
         _expect(isinstance(getattr(release, name), str), f"{name} is not text")
     for name in ("labels", "versions"):
         table = getattr(release, name)
-        _expect(isinstance(table, dict) and texts(table) and texts(table.values()), f"{name} does not map text to text")
+        _expect(
+            isinstance(table, dict) and texts(table) and texts(table.values()),
+            f"{name} does not map text to text",
+        )
     parameters = release.parameters
     _expect(
         isinstance(parameters, dict) and texts(parameters) and all(map(number, parameters.values())),
