@@ -6,6 +6,7 @@ depends on R_jk through eta alone, as a difference of two log totals of tilted w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from dpsurvey.copula.threads import available_cores
 from dpsurvey.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from dpsurvey.privacy.mechanisms import Mechanism
     from dpsurvey.privacy.release import Release
 
 _ABSOLUTE, _RELATIVE = 2e-10, 2e-11  # per pair, in log-likelihood; relative to the distance below the mode
@@ -134,8 +136,25 @@ def tabulate(release: Release) -> LikelihoodTable:
     The grid is fine within a few standard deviations of the mode and coarse elsewhere, and each exact value
     sums over the standard deviation of a count, so the cost grows like sqrt(n).
     """
-    law, noise = sampling_law(release), release.noise_law()
-    distinct = sorted(set(release.counts))
+    return tabulate_counts(sampling_law(release), release.noise_law(), release.counts)
+
+
+def tabulate_counts(law: QuadrantLaw, noise: Mechanism, counts: Sequence[int]) -> LikelihoodTable:
+    """Tabulate the log-likelihood of noisy counts, one part a count; see :func:`tabulate`.
+
+    Parameters
+    ----------
+    law : QuadrantLaw
+        Of the true counts.
+    noise : Mechanism
+    counts : sequence of int
+        Noisy counts; equal ones are tabulated once.
+
+    Returns
+    -------
+    LikelihoodTable
+    """
+    distinct = sorted(set(counts))
     true = law.support.astype(float)
 
     def one(noisy: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -145,7 +164,7 @@ def tabulate(release: Release) -> LikelihoodTable:
 
     with ThreadPoolExecutor(available_cores()) as pool:
         tables = dict(zip(distinct, pool.map(one, distinct), strict=True))
-    parts = [tables[noisy] for noisy in release.counts]
+    parts = [tables[noisy] for noisy in counts]
     sizes = [len(nodes) for nodes, _ in parts]
     return LikelihoodTable(
         nodes=np.concatenate([nodes for nodes, _ in parts]),
