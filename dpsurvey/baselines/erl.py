@@ -11,16 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsurvey.baselines.mixing import latent_ess, warn_if_latents_crawl, warn_if_r_crawls
-from dpsurvey.baselines.ranks import RankTable, rank_table
+from dpsurvey.baselines.erl_plan import make_plan
+from dpsurvey.baselines.mixing import latent_ess
+from dpsurvey.baselines.ranks import RankTable
 from dpsurvey.baselines.sampling import (
     Sampling,
-    checked_count,
-    checked_prior,
-    checked_seed,
-    checked_threshold,
 )
-from dpsurvey.errors import ArgumentError, ArgumentTypeError
+from dpsurvey.errors import ArgumentError
 
 if TYPE_CHECKING:
     from dpsurvey.baselines.erl_native import Tick
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 ENGINES = ("native", "r", "sbgcop", "auto")
-DEFAULT_BURN_IN = 500
 
 
 def erl(
@@ -124,26 +120,21 @@ def erl(
     >>> bool(abs(posterior.mean()[0, 1] - 0.8) < 0.05)
     True
     """
-    if not isinstance(df, pd.DataFrame):
-        raise ArgumentTypeError("df is not a table", expected="a pandas.DataFrame", got=type(df).__name__)
     if engine not in ENGINES:
         raise ArgumentError("unknown engine", expected=" or ".join(map(repr, ENGINES)), got=repr(engine))
-    table = rank_table(df, columns)
-    plug_in = table.plug_in(checked_threshold(plugin_threshold))
-    independent = bool(plug_in.all() and (table.observed == table.n).all())
-    S0, n0 = checked_prior(prior, table.p)
-    sampling = Sampling(
-        draws=checked_count("draws", draws, 1),
-        burn_in=_default_burn_in(independent) if burn_in is None else checked_count("burn_in", burn_in, 0),
-        odens=checked_count("odens", odens, 1),
-        chains=checked_count("chains", chains, 1),
-        S0=S0,
-        n0=n0,
+    plan = make_plan(
+        df,
+        columns,
+        draws=draws,
+        burn_in=burn_in,
+        chains=chains,
+        prior=prior,
         plugin_threshold=plugin_threshold,
-        seed=checked_seed(seed),
+        odens=odens,
+        seed=seed,
     )
-    taken, matrices, facts = _run(engine, table, sampling, progress)
-    return _posterior(taken, table, plug_in, independent, sampling, matrices, facts)
+    taken, matrices, facts = _run(engine, plan.table, plan.sampling, progress)
+    return plan.posterior(taken, matrices, facts)
 
 
 def _run(
@@ -184,52 +175,6 @@ def _native(table: RankTable, sampling: Sampling, tick: Tick) -> tuple[Array, di
     names = [name for name, ranked in zip(table.names, layout.ranked, strict=True) if ranked]
     ess = latent_ess(shape[:, :, layout.ranked, :])
     return matrices, {"latent_ess": dict(zip(names, ess, strict=True))}
-
-
-def _posterior(
-    engine: str,
-    table: RankTable,
-    plug_in: NDArray[np.bool_],
-    independent: bool,
-    sampling: Sampling,
-    matrices: Array,
-    facts: dict[str, Any],
-) -> CorrelationPosterior:
-    from importlib.metadata import version
-
-    from dpsurvey.copula.posterior import CorrelationPosterior
-
-    if engine == "native":
-        warn_if_latents_crawl(facts["latent_ess"], sampling)
-    else:
-        warn_if_r_crawls(plug_in, sampling, matrices)
-    settings = {
-        "n": table.n,
-        "draws": sampling.draws,
-        "burn_in": sampling.burn_in,
-        "odens": sampling.odens,
-        "nsamp": sampling.nsamp,
-        "n0": sampling.n0,
-        "S0": sampling.S0.tolist(),
-        "plugin_threshold": sampling.plugin_threshold,
-        "plug_in": [name for name, fixed in zip(table.names, plug_in, strict=True) if fixed],
-        "independent": independent,
-    }
-    versions = {"dpsurvey": version("dpsurvey"), "numpy": np.__version__, **facts.pop("versions", {})}
-    return CorrelationPosterior(
-        draws=matrices,
-        variables=table.names,
-        labels={},
-        method="ERL",
-        engine=engine,
-        private=False,
-        seed=sampling.seed,
-        info=settings | facts | {"versions": versions},
-    )
-
-
-def _default_burn_in(independent: bool) -> int:
-    return 0 if independent else DEFAULT_BURN_IN
 
 
 @contextmanager

@@ -27,9 +27,7 @@ def successive_conditional(seed, *, n, levels, missing, iterations):
     Z = np.linalg.cholesky(S) @ rng.standard_normal((p, n))
     data = pd.DataFrame(Z.T, columns=list("abc"[:p])).mask(rng.random((n, p)) < missing)
     for name, k in zip(data, levels, strict=True):
-        if (
-            k is not None
-        ):  # k levels of fixed sizes: the orders kept then split the latents' space
+        if k is not None:  # k levels of fixed sizes: the orders kept then split the latents' space
             data[name] = np.floor((data[name].rank() - 1) * k / data[name].count())
     table = rank_table(data)
     layout = lay_out(table, np.eye(p), N0, None)
