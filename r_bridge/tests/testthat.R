@@ -1,0 +1,4 @@
+library(testthat)
+library(dpsurvey)
+
+test_check("dpsurvey")
