@@ -25,3 +25,5 @@ from .plots import plot_heatmap as plot_heatmap
 from .plots import plot_regression as plot_regression
 from .privacy.ledger import Ledger as Ledger
 from .privacy.release import Release as Release
+
+__version__: str

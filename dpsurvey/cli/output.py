@@ -1,0 +1,146 @@
+"""What commands write: tables on stdout, and files that replace nothing of value."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpsurvey.atomic import atomic_write
+from dpsurvey.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DECIMALS = 3
+_WHOLE = frozenset({"ess_bulk", "ess_tail"})  # numbers whose decimals say nothing
+
+# How files begin that a command writes, and so may replace.
+_SIGNATURES = {".npz": b"PK\x03\x04", ".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
+FIGURES = (".png", ".pdf", ".svg")
+
+
+class Format(StrEnum):
+    """How a table is written."""
+
+    text = "text"
+    csv = "csv"
+    json = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How to write the table.")]
+ProbOption = Annotated[float, typer.Option("--prob", help="Posterior probability of the intervals.")]
+LabelsOption = Annotated[bool, typer.Option("--labels", help="Show labels in place of names.")]
+
+
+def show_table(frame: pd.DataFrame, format: Format) -> None:
+    """Write a table to stdout: aligned text, CSV, or JSON with one record a row; the last two in full precision."""
+    if format is Format.csv:
+        typer.echo(frame.to_csv(index=False), nl=False)
+    elif format is Format.json:
+        typer.echo(as_json(frame))
+    else:
+        typer.echo(as_text(frame))
+
+
+def as_json(frame: pd.DataFrame) -> str:
+    """Return a table as a JSON list of records; missing values are null.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_json(pd.DataFrame({"name": ["a"], "value": [float("nan")]}))
+    '[{"name":"a","value":null}]'
+    """
+    return frame.to_json(orient="records", double_precision=15, force_ascii=False)
+
+
+def as_text(frame: pd.DataFrame) -> str:
+    """Return a table as aligned text without an index: numbers to the right, everything else to the left.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> print(as_text(pd.DataFrame({"name": ["a", "long"], "value": [0.5, -12.25]})))
+    name    value
+    a       0.500
+    long  -12.250
+    """
+    columns = []
+    for name in frame.columns:
+        cells = [str(name), *(_cell(value, name) for value in frame[name])]
+        width = max(map(len, cells))
+        right = frame[name].dtype.kind in "iuf"
+        columns.append([cell.rjust(width) if right else cell.ljust(width) for cell in cells])
+    return "\n".join("  ".join(row).rstrip() for row in zip(*columns, strict=True))
+
+
+def _cell(value: Any, column: str) -> str:
+    if isinstance(value, float):
+        return "" if value != value else f"{value:.{0 if column in _WHOLE else _DECIMALS}f}"
+    return str(value)
+
+
+def check_new(path: Path) -> None:
+    """Refuse to write where a file is already, or where none can be written.
+
+    For what cannot be made again: a release holds epsilon that was spent on it.
+
+    Raises
+    ------
+    ArgumentError
+        If there is something at `path`.
+    MissingFileError
+        If the folder does not exist or cannot be written.
+    """
+    if path.exists() or path.is_symlink():
+        raise ArgumentError(
+            f"{path.name!r} exists already and is not overwritten",
+            expected="a new file",
+            got=str(path),
+            hint="choose another name with -o",
+        )
+    check_writable(path)
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse to write over anything but an earlier file of the same kind.
+
+    Raises
+    ------
+    ArgumentError
+        If there is something else at `path`.
+    MissingFileError
+        If the folder does not exist or cannot be written.
+    """
+    if path.exists():
+        start = _SIGNATURES.get(path.suffix.lower())
+        if start is None or not path.is_file() or not _begins(path, start):
+            raise ArgumentError(
+                f"{path.name!r} exists already and is no file of the kind to be written",
+                expected="a new file, or an earlier one of the same kind",
+                got=str(path),
+                hint="choose another name with -o",
+            )
+    check_writable(path)
+
+
+def check_writable(path: Path) -> None:
+    """Write and remove an empty file beside `path`.
+
+    Raises
+    ------
+    MissingFileError
+        If the folder does not exist or cannot be written.
+    """
+    probe = path.with_name(f".{path.name}.probe")
+    with atomic_write(probe):
+        pass
+    probe.unlink(missing_ok=True)
+
+
+def _begins(path: Path, start: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(start)) == start

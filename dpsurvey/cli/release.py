@@ -1,0 +1,129 @@
+"""``dpsurvey release``: spend epsilon once, and write what may leave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpsurvey.cli.guard import guarded
+from dpsurvey.cli.ledger import state_of
+from dpsurvey.cli.output import check_new
+from dpsurvey.cli.reading import (
+    Column,
+    Columns,
+    Complete,
+    Encoding,
+    Files,
+    Member,
+    Missing,
+    On,
+    Reading,
+    RoundTo,
+    Where,
+)
+from dpsurvey.errors import ArgumentError, DpsurveyError, MissingFileError
+
+if TYPE_CHECKING:
+    from dpsurvey.privacy.release import Release
+
+
+@guarded(confidential=True)
+def release(
+    files: Files,
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", help="Privacy loss of the whole release, over all pairs of columns.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The release to write (JSON); must not exist."),
+    ],
+    on: On = None,
+    columns: Columns = None,
+    column: Column = None,
+    where: Where = None,
+    missing: Missing = None,
+    complete: Complete = False,
+    round_to: RoundTo = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            "--ledger", metavar="FILE", help="The data set's budget, made with `dpsurvey ledger create`."
+        ),
+    ] = None,
+    mechanism: Annotated[
+        str, typer.Option("--mechanism", metavar="NAME", help="How noise is added: geometric or rgm.")
+    ] = "geometric",
+    encoding: Encoding = None,
+    member: Member = None,
+) -> None:
+    r"""Spend epsilon once and write noisy counts of all pairs of columns: the file that may leave.
+
+    Files are merged one-to-one on the id. Everything is checked before anything is spent: that the output can
+    be written and does not exist (what it holds could never be made again), the columns, the rows, the ledger.
+    Then epsilon is reserved in the ledger, and the counts are computed and released with secure noise.
+
+    The privacy statement goes to stdout. What complete rows cost is CONFIDENTIAL and goes to stderr.
+
+    For example:
+      dpsurvey release DEMO_J.xpt DR1TOT_J.xpt --on SEQN --columns "DR1TKCAL=Kcal,INDFMPIR=Income" \
+          --where "RIDAGEYR >= 20" --complete --epsilon 1 --ledger diet.ledger.json -o diet.release.json
+      dpsurvey release diet.csv --on id --column "Fat, total=Fat" --column Kcal --epsilon 0.5 \
+          --ledger diet.ledger.json -o fat.release.json
+    """
+    from dpsurvey.confidential.disclose import release as disclose
+
+    reading = Reading.parse(
+        columns, column, missing, on=on, where=where, complete=complete, round_to=round_to,
+        encoding=encoding, member=member,
+    )  # fmt: skip
+    check_new(output)
+    if reading.columns is None:
+        _refuse_roles(files, reading)
+    table, _ = reading.read(files)
+    made = disclose(table, epsilon, mechanism=mechanism, ledger=ledger)
+    _save(made, output)
+    typer.echo(f"{made!r}\nsaved to {output}\n\n{made.statement()}")
+    if ledger is not None:
+        typer.echo(f"\n{state_of(ledger)}")
+
+
+def _refuse_roles(files: list[Path], reading: Reading) -> None:
+    """Refuse ids, weights, design variables and nominal codes that nobody named; their names alone tell.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    import pandas as pd
+
+    from dpsurvey.confidential.codebook import codebook
+    from dpsurvey.confidential.findings import role_warnings
+
+    book = codebook(*files, member=reading.member, encoding=reading.encoding)
+    names = dict.fromkeys(variable.name for variable in book.variables if variable.name != reading.on)
+    no_rows: pd.Series[float] = pd.Series(dtype=float)  # so that the answer cannot depend on values
+    found = [p for name in names for p in role_warnings(name, no_rows)]
+    if found:
+        raise ArgumentError(
+            f"no columns were named, and {len(found)} of the files' are hardly meant as variables",
+            expected="the variables, named with --columns",
+            got="; ".join(f"{p.column!r}: {p.message.split(';')[0].split(',')[0]}" for p in found),
+            hint="columns that are named are taken as they are, also these; an id belongs into --on",
+        )
+
+
+def _save(made: Release, output: Path) -> None:
+    """Write the release; where that fails after all, print it, since epsilon has been spent on it."""
+    try:
+        check_new(output)
+        made.save(output)
+    except (DpsurveyError, OSError) as error:
+        typer.echo(json.dumps(made.to_dict(), allow_nan=False))
+        raise MissingFileError(
+            f"the release could not be saved as {output.name!r}, and epsilon is spent",
+            got=error.detail if isinstance(error, DpsurveyError) else error.strerror,
+            hint="the release was printed on stdout instead: keep that line as a .json file",
+        ) from None
