@@ -30,18 +30,35 @@ def bernoulli_exp(x: Fraction) -> bool:
     >>> bernoulli_exp(Fraction(0))
     True
     """
-    while x > 1:
-        if not _bernoulli_exp_below_one(Fraction(1)):
-            return False
-        x -= 1
-    return _bernoulli_exp_below_one(x)
+    whole, rest = divmod(x.numerator, x.denominator)
+    return all(_bernoulli_exp(1, 1) for _ in range(whole)) and _bernoulli_exp(rest, x.denominator)
 
 
-def _bernoulli_exp_below_one(x: Fraction) -> bool:
+def _bernoulli_exp(numerator: int, denominator: int) -> bool:
+    """Return True with probability exactly exp(-numerator / denominator), for a ratio of at most 1."""
     k = 1
-    while bernoulli(x / k):
+    while randbelow(denominator * k) < numerator:
         k += 1
     return k % 2 == 1
+
+
+def geometric(rate: Fraction) -> int:
+    """Draw k = 0, 1, 2, ... with probability exactly (1 - exp(-rate)) exp(-rate k) (ibid., algorithm 2).
+
+    Parameters
+    ----------
+    rate : Fraction
+        Above 0.
+    """
+    step, scale = rate.numerator, rate.denominator
+    while True:
+        fine = randbelow(scale)
+        if _bernoulli_exp(fine, scale):
+            break
+    coarse = 0
+    while _bernoulli_exp(1, 1):
+        coarse += 1
+    return (fine + scale * coarse) // step
 
 
 def truncated_two_sided_geometric(
