@@ -1,5 +1,8 @@
 """Exact integer sampling from the operating system's randomness; no floating point touches a draw.
 
+Every draw takes its randomness from a `randbelow(bound)`, by default the operating system's. Simulations pass a
+seeded one (:func:`seeded`), so that they draw from the same law through the same code.
+
 Bernoulli(exp(-x)) follows Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential
 privacy", algorithm 1.
 """
@@ -8,10 +11,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from secrets import randbelow
+from secrets import randbelow as secure_randbelow
+
+import numpy as np
+
+RandBelow = Callable[[int], int]
 
 
-def bernoulli(probability: Fraction) -> bool:
+def seeded(rng: np.random.Generator) -> RandBelow:
+    """Return a `randbelow` whose numbers come from `rng`: reproducible, hence for simulations only.
+
+    Examples
+    --------
+    >>> randbelow = seeded(np.random.default_rng(1))
+    >>> all(0 <= randbelow(10**30) < 10**30 for _ in range(100))
+    True
+    """
+
+    def randbelow(bound: int) -> int:
+        bits = (bound - 1).bit_length()
+        while True:
+            value = int.from_bytes(rng.bytes(-(-bits // 8)), "little") >> (-bits % 8)
+            if value < bound:
+                return value
+
+    return randbelow
+
+
+def bernoulli(probability: Fraction, randbelow: RandBelow = secure_randbelow) -> bool:
     """Return True with exactly the given rational probability.
 
     Examples
@@ -22,7 +49,7 @@ def bernoulli(probability: Fraction) -> bool:
     return randbelow(probability.denominator) < probability.numerator
 
 
-def bernoulli_exp(x: Fraction) -> bool:
+def bernoulli_exp(x: Fraction, randbelow: RandBelow = secure_randbelow) -> bool:
     """Return True with probability exactly exp(-x), x >= 0 rational.
 
     Examples
@@ -31,10 +58,12 @@ def bernoulli_exp(x: Fraction) -> bool:
     True
     """
     whole, rest = divmod(x.numerator, x.denominator)
-    return all(_bernoulli_exp(1, 1) for _ in range(whole)) and _bernoulli_exp(rest, x.denominator)
+    return all(_bernoulli_exp(1, 1, randbelow) for _ in range(whole)) and _bernoulli_exp(
+        rest, x.denominator, randbelow
+    )
 
 
-def _bernoulli_exp(numerator: int, denominator: int) -> bool:
+def _bernoulli_exp(numerator: int, denominator: int, randbelow: RandBelow) -> bool:
     """Return True with probability exactly exp(-numerator / denominator), for a ratio of at most 1."""
     k = 1
     while randbelow(denominator * k) < numerator:
@@ -42,7 +71,7 @@ def _bernoulli_exp(numerator: int, denominator: int) -> bool:
     return k % 2 == 1
 
 
-def geometric(rate: Fraction) -> int:
+def geometric(rate: Fraction, randbelow: RandBelow = secure_randbelow) -> int:
     """Draw k = 0, 1, 2, ... with probability exactly (1 - exp(-rate)) exp(-rate k) (ibid., algorithm 2).
 
     Parameters
@@ -53,10 +82,10 @@ def geometric(rate: Fraction) -> int:
     step, scale = rate.numerator, rate.denominator
     while True:
         fine = randbelow(scale)
-        if _bernoulli_exp(fine, scale):
+        if _bernoulli_exp(fine, scale, randbelow):
             break
     coarse = 0
-    while _bernoulli_exp(1, 1):
+    while _bernoulli_exp(1, 1, randbelow):
         coarse += 1
     return (fine + scale * coarse) // step
 
@@ -80,7 +109,7 @@ def truncated_two_sided_geometric(
     """
     if rate * (upper - lower) < 1:
         while True:
-            s = lower + randbelow(upper - lower + 1)
+            s = lower + secure_randbelow(upper - lower + 1)
             if bernoulli_exp(rate * abs(s - center)):
                 return s
     while True:

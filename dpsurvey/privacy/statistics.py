@@ -4,9 +4,56 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
-from dpsurvey.errors import UnknownNameError
+from dpsurvey.errors import ArgumentError, UnknownNameError
+from dpsurvey.privacy.concordance import ConcordanceCounts
+
+
+class Statistic(Protocol):
+    """What mechanisms need of a statistic: ranges and sensitivities, from public numbers alone."""
+
+    name: ClassVar[str]  # by which a release records it
+
+    @property
+    def n(self) -> int:
+        """Number of rows, public."""
+
+    @property
+    def p(self) -> int:
+        """Number of variables."""
+
+    @property
+    def m(self) -> int:
+        """Number of pairs, p(p-1)/2."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What is counted for each pair, in the order of ``numpy.triu_indices(p, 1)``."""
+
+    @property
+    def sensitivities(self) -> tuple[int, ...]:
+        """How far one row moves each count."""
+
+    @property
+    def sensitivity(self) -> int:
+        """Largest of them."""
+
+    @property
+    def lower(self) -> int:
+        """Smallest possible count of the statistic's own kind."""
+
+    @property
+    def upper(self) -> int:
+        """Largest possible count of the statistic's own kind."""
+
+    @property
+    def l1_sensitivity(self) -> int:
+        """Largest change of the whole vector in L1, where all counts are of one kind."""
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Largest change of the whole vector in L2, where all counts are of one kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +88,16 @@ class QuadrantCounts:
         return self.p * (self.p - 1) // 2
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """What is counted for each pair."""
+        return (self.name,) * self.m
+
+    @property
+    def sensitivities(self) -> tuple[int, ...]:
+        """How far one row moves each count: 1, attained, for all of them at once."""
+        return (self.sensitivity,) * self.m
+
+    @property
     def high(self) -> int:
         """Rows in the high half of a variable, ceil(n/2)."""
         return (self.n + 1) // 2
@@ -66,19 +123,41 @@ class QuadrantCounts:
         return math.sqrt(self.m)
 
 
-STATISTICS = {QuadrantCounts.name: QuadrantCounts}
+STATISTICS = (QuadrantCounts.name, ConcordanceCounts.name)
 
 
-def make_statistic(name: str, n: int, p: int) -> QuadrantCounts:
+def make_statistic(name: str, n: int, p: int, coarse: tuple[int, ...] = ()) -> Statistic:
     """Return the statistic called `name` for n rows and p variables.
+
+    Parameters
+    ----------
+    name : {"quadrant", "concordance"}
+    n, p : int
+    coarse : tuple of int
+        Positions of variables declared to have few levels, whose pairs are quadrant counts.
 
     Raises
     ------
     UnknownNameError
         If there is none of that name.
+    ArgumentError
+        If quadrant counts are told of coarse variables: they treat all alike.
+
+    Examples
+    --------
+    >>> make_statistic("concordance", 100, 3).upper
+    4950
     """
     if name not in STATISTICS:
         raise UnknownNameError(
             "no such statistic", expected=" or ".join(map(repr, STATISTICS)), got=repr(name)
         )
-    return STATISTICS[name](n, p)
+    if name == ConcordanceCounts.name:
+        return ConcordanceCounts(n, p, coarse)
+    if coarse:
+        raise ArgumentError(
+            "quadrant counts treat coarse columns as any other",
+            expected="no coarse columns, or statistic='concordance'",
+            got=f"{len(coarse)} coarse column(s)",
+        )
+    return QuadrantCounts(n, p)

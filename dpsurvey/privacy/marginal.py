@@ -1,0 +1,136 @@
+"""The law of one count's noise under the L-infinity mechanism, the secret radius summed out.
+
+``Pr(z) = sum over K >= |z| of Pr(K) / (2K+1)`` for a wide count and ``sum over K >= unit |z| of
+Pr(K) / (2 floor(K/unit)+1)`` for a narrow one. Sums are over all K where those are few, else integrals over cells
+within which the decay is a sixteenth.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_FEW = 2**17  # radii that are summed one by one
+_CELLS = 16  # cells per unit of decay where they are not
+_LEGENDRE = np.polynomial.legendre.leggauss(6)
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarginalNoise:
+    """Symmetric law of the noise of one count, tabulated in its absolute value.
+
+    Parameters
+    ----------
+    distance, log_pmf : numpy.ndarray, shape (N,)
+        Increasing absolute values from 0, and the log-probability of each.
+    variance : float
+    every_integer : bool
+        Whether the values are 0, 1, 2, ...
+    rate : float
+    power : int
+        Beyond the last value the law goes on like ``(2z+1)^power exp(-rate z)``.
+    """
+
+    distance: Array
+    log_pmf: Array
+    variance: float
+    every_integer: bool
+    rate: float
+    power: int
+
+    def at(self, distance: Array) -> Array:
+        """Return the log-law at absolute values, also between the integers (a smooth interpolation)."""
+        distance = np.asarray(distance, dtype=float)
+        last = self.distance[-1]
+        inside = np.minimum(distance, last)
+        if self.every_integer and bool(np.all(inside == np.floor(inside))):
+            value = self.log_pmf[inside.astype(np.int64)]
+        else:
+            value = np.asarray(_spline(self)(inside))
+        far = np.maximum(distance, last)
+        growth = self.power * (np.log(2.0 * far + 1.0) - math.log(2.0 * last + 1.0))
+        return np.asarray(value + growth - self.rate * (far - last))
+
+
+@lru_cache(maxsize=32)
+def _spline(law: MarginalNoise) -> Any:
+    from scipy.interpolate import CubicSpline
+
+    return CubicSpline(law.distance, law.log_pmf)
+
+
+@lru_cache(maxsize=16)
+def marginal_noise(budget: float, unit: int, wide: int, narrow: int) -> tuple[MarginalNoise | None, MarginalNoise | None]:
+    """Return the noise laws of a wide and of a narrow count; None where there is no such count.
+
+    Parameters
+    ----------
+    budget : float
+        Epsilon of the whole vector.
+    unit : int
+        Sensitivity of the wide counts; that of narrow ones is 1.
+    wide, narrow : int
+        Numbers of counts.
+    """
+    rate, m = budget / unit, wide + narrow
+    edges = _edges(rate, unit, m)
+    radius, log_weight = _nodes(edges)
+    log_wide = np.log(2.0 * radius + 1.0)
+    if edges[1] - edges[0] <= unit:
+        whole = np.broadcast_to(np.floor(edges[:-1, None] / unit), radius.shape)
+    else:
+        whole = (radius + 0.5) / unit - 0.5  # the average over a unit
+    log_narrow = np.log(2.0 * whole + 1.0)
+    log_weight = log_weight + wide * log_wide + narrow * log_narrow - rate * radius
+    log_total = np.logaddexp.reduce(log_weight, axis=None)
+    probability = np.exp(log_weight - log_total)
+
+    def law(log_points: Array, reach: Array, scale: int) -> MarginalNoise:
+        per_cell = np.logaddexp.reduce(log_weight - log_points, axis=1)
+        tails = np.logaddexp.accumulate(per_cell[::-1])[::-1] - log_total
+        here = edges[:-1] % scale == 0.0
+        distance = edges[:-1][here] / scale
+        return MarginalNoise(
+            distance=distance,
+            log_pmf=np.ascontiguousarray(tails[here]),
+            variance=float(np.sum(probability * reach * (reach + 1.0)) / 3.0),
+            every_integer=bool(distance[1] == 1.0 and distance[-1] == len(distance) - 1),
+            rate=rate * scale,
+            power=m - 1,
+        )
+
+    return law(log_wide, radius, 1) if wide else None, law(log_narrow, whole, unit) if narrow else None
+
+
+def _edges(rate: float, unit: int, m: int) -> Array:
+    """Return integers that cut the radii into cells, the multiples of the unit among them unless cells are larger."""
+    end = (2.0 * m + 80.0) / rate + unit  # from there on weights fall at least like exp(-rate K / 2)
+    if end <= _FEW:
+        return np.arange(math.ceil(end) + 1, dtype=float)
+    cell = 1.0 / (_CELLS * rate)
+    if cell >= unit:
+        cell = math.floor(cell / unit) * unit
+        return np.asarray(np.arange(math.ceil(end / cell) + 1) * cell, dtype=float)
+    parts = math.ceil(unit / cell)
+    within = np.unique(np.floor(unit * np.arange(parts) / parts))
+    return np.asarray((np.arange(math.ceil(end / unit) + 1)[:, None] * unit + within).ravel(), dtype=float)
+
+
+def _nodes(edges: Array) -> tuple[Array, Array]:
+    """Return radii in each cell a..b-1 and log weights with which they stand for its integers, shape (cells, nodes).
+
+    By the midpoint rule the sum over a..b-1 is the integral from a - 1/2 to b - 1/2, done by Gauss and Legendre.
+    """
+    if np.all(np.diff(edges) == 1.0):
+        return edges[:-1, None], np.zeros((len(edges) - 1, 1))
+    nodes, weights = _LEGENDRE
+    half = np.diff(edges)[:, None] / 2.0
+    middle = (edges[:-1] + edges[1:])[:, None] / 2.0 - 0.5
+    return middle + half * nodes, np.log(half * weights)
