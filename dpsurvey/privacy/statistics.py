@@ -8,6 +8,8 @@ from typing import ClassVar
 
 from dpsurvey.errors import UnknownNameError
 
+NEIGHBOURS = "substitute one row"  # the rule under which the sensitivities below hold
+
 
 @dataclass(frozen=True, slots=True)
 class QuadrantCounts:
@@ -77,7 +79,7 @@ def make_statistic(name: str, n: int, p: int) -> QuadrantCounts:
     UnknownNameError
         If there is none of that name.
     """
-    if name not in STATISTICS:
+    if not isinstance(name, str) or name not in STATISTICS:
         raise UnknownNameError(
             "no such statistic", expected=" or ".join(map(repr, STATISTICS)), got=repr(name)
         )
