@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -31,7 +31,7 @@ def atomic_write(path: str | os.PathLike[str], mode: Literal["w", "wb"] = "w") -
     Raises
     ------
     MissingFileError
-        If the folder does not exist or cannot be written.
+        If the folder does not exist or cannot be written, or `path` is a folder.
 
     Examples
     --------
@@ -43,41 +43,42 @@ def atomic_write(path: str | os.PathLike[str], mode: Literal["w", "wb"] = "w") -
     'hello'
     """
     target = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    part = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
+    try:  # a new file with the mode that the process's mask gives, which cannot be read without changing it
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     except OSError as error:
-        raise MissingFileError(
-            f"cannot write {target.name!r}: {error.strerror}",
-            expected="a folder that exists and can be written",
-            got=str(target.parent),
-            hint="create the folder, or choose another one",
-        ) from None
+        raise _not_writable(target, error) from None
     try:
         with os.fdopen(handle, mode, encoding="utf-8" if mode == "w" else None) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
+        try:
+            os.replace(part, target)
+        except OSError as error:
+            raise _not_writable(target, error) from None
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
 
 
-def _umask() -> int:
-    """Return the process's file mode mask; it can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+def _not_writable(target: Path, error: OSError) -> MissingFileError:
+    return MissingFileError(
+        f"cannot write {target.name!r}: {error.strerror}",
+        expected="a folder that exists and can be written",
+        got=str(target.parent),
+        hint="create the folder, or choose another one",
+    )
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename durable where the system lets folders be opened (not on Windows)."""
-    if not hasattr(os, "O_DIRECTORY"):
+    """Make a rename durable where the system lets folders be opened and synced; the file is whole either way."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows
         return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -210,7 +210,7 @@ def whole(name: str, value: Any) -> int:
     >>> whole("draws", 1000.0)
     1000
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != round(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not float(value).is_integer():
         raise ArgumentError(f"{name} is not a whole number", expected="a whole number", got=repr(value))
     return int(value)
 

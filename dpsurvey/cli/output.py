@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,17 +129,19 @@ def check_replaceable(path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Write and remove an empty file beside `path`.
+    """Begin to write `path` and think better of it; what is there stays as it is.
 
     Raises
     ------
     MissingFileError
         If the folder does not exist or cannot be written.
     """
-    probe = path.with_name(f".{path.name}.probe")
-    with atomic_write(probe):
-        pass
-    probe.unlink(missing_ok=True)
+    with suppress(_OnlyTrying), atomic_write(path):
+        raise _OnlyTrying
+
+
+class _OnlyTrying(Exception):
+    """Makes an atomic write end without a file."""
 
 
 def _begins(path: Path, start: bytes) -> bool:

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,14 @@ import pandas as pd
 from dpsurvey.confidential.codebook import Codebook
 from dpsurvey.confidential.counts import pair_counts
 from dpsurvey.confidential.domain import check_domain, select_columns
-from dpsurvey.confidential.ties import TieKeys, id_words
+from dpsurvey.confidential.ties import TieKeys
+from dpsurvey.confidential.variables import ATTRIBUTE
 from dpsurvey.errors import ArgumentTypeError, NoLedgerWarning
 from dpsurvey.privacy.budget import check_epsilon
-from dpsurvey.privacy.ledger import NEIGHBOURS, Ledger, as_ledger
+from dpsurvey.privacy.ledger import Ledger, as_ledger
 from dpsurvey.privacy.mechanisms import build_mechanism
 from dpsurvey.privacy.release import Release
-from dpsurvey.privacy.statistics import make_statistic
+from dpsurvey.privacy.statistics import NEIGHBOURS, make_statistic
 
 
 def release(
@@ -48,6 +50,8 @@ def release(
         One row a person, indexed by a unique id (or by pandas's default positions); real-valued columns
         (numbers, booleans, ordered categories) without missing or infinite cells. On such tables the
         function never fails for a reason that depends on values: constant, tied and collinear columns pass.
+        Positions must be ones that substituting a row leaves fixed (see :class:`dpsurvey.TieKeys`), and the
+        order of categories one that was declared, not taken from the rows.
     epsilon : float
         Privacy loss of the whole release, split evenly over the p(p-1)/2 pairs.
     columns : sequence of str, optional
@@ -76,6 +80,8 @@ def release(
         If an argument is not usable.
     DomainError
         If the table is outside the domain; all problems are listed, without values.
+    ReleaseFormatError
+        If the declared labels, filters or rounding do not fit a release.
     BudgetExceededError, LedgerError, MissingFileError
         If the ledger refuses.
 
@@ -96,21 +102,15 @@ def release(
         raise ArgumentTypeError("df is not a table", expected="a pandas.DataFrame", got=type(df).__name__)
     names = select_columns(df, columns)
     check_domain(df, names)
-    keys = _checked_keys(keys, df.index)
+    keys = _checked_keys(keys)
     _check_rng(insecure_rng)
     total = check_epsilon(epsilon)
     law = make_statistic(statistic, len(df), len(names))
     noise = build_mechanism(mechanism, law, total)
-    declared = _declared(codebook, df, names)
-    spec = {"variables": list(names), "n": len(df), "statistic": statistic, "mechanism": mechanism}
-    receipt = _reserve(ledger, total, spec, simulated=insecure_rng is not None)
-    # From here on epsilon counts as spent.
-    counts = pair_counts(df, names, keys)
-    noisy = noise.release(counts) if insecure_rng is None else noise.simulate(counts, insecure_rng)
-    return Release(
+    draft = Release(  # whole but for the counts, so that nothing is left to be refused once epsilon is spent
         variables=names,
         n=len(df),
-        counts=tuple(int(count) for count in noisy),
+        counts=(law.lower,) * law.m,
         statistic=statistic,
         mechanism=mechanism,
         parameters=noise.parameters,
@@ -121,17 +121,19 @@ def release(
         key_fingerprint=keys.fingerprint,
         secure=insecure_rng is None,
         versions=_versions(),
-        ledger=receipt,
-        **declared,
+        **_declared(codebook, df, names),
     )
+    spec = {"variables": list(names), "n": len(df), "statistic": statistic, "mechanism": mechanism}
+    receipt = _reserve(ledger, total, spec, simulated=insecure_rng is not None)
+    # From here on epsilon counts as spent.
+    counts = pair_counts(df, names, keys)
+    noisy = noise.release(counts) if insecure_rng is None else noise.simulate(counts, insecure_rng)
+    return replace(draft, counts=tuple(int(count) for count in noisy), ledger=receipt)
 
 
-def _checked_keys(keys: TieKeys | None, ids: pd.Index[Any]) -> TieKeys:
+def _checked_keys(keys: TieKeys | None) -> TieKeys:
     if keys is not None and not isinstance(keys, TieKeys):
         raise ArgumentTypeError("keys is not TieKeys", expected="TieKeys(seed=...)", got=type(keys).__name__)
-    id_words(
-        ids[:0] if pd.api.types.is_integer_dtype(ids.dtype) else ids
-    )  # refuses ids that cannot have keys
     return TieKeys() if keys is None else keys
 
 
@@ -146,13 +148,17 @@ def _check_rng(rng: np.random.Generator | None) -> None:
 
 def _declared(codebook: Codebook | None, df: pd.DataFrame, names: tuple[str, ...]) -> dict[str, Any]:
     """Return labels, filters and rounding, as declared by whoever read the files; none of it comes from rows."""
-    facts: Mapping[str, Any] = (
-        df.attrs.get("dpsurvey_codebook", {}) if codebook is None else codebook.public()
-    )
-    labels = facts.get("labels", {})
+    if codebook is not None and not isinstance(codebook, Codebook):
+        raise ArgumentTypeError("codebook is not a Codebook", got=type(codebook).__name__)
+    facts: Any = df.attrs.get(ATTRIBUTE) if codebook is None else codebook.public()
+    if not isinstance(
+        facts, Mapping
+    ):  # attrs are a convenience: whatever else is there was not declared to us
+        return {}
+    labels = facts.get("labels") or {}
     return {
         "labels": {name: labels[name] for name in names if labels.get(name)},
-        "filters": tuple(facts.get("filters", ())),
+        "filters": tuple(facts.get("filters") or ()),
         "rounding": facts.get("round_to"),
     }
 
@@ -174,7 +180,11 @@ def _reserve(
 
 
 def _versions() -> dict[str, str]:
-    python = ".".join(map(str, sys.version_info[:3]))
-    return {"python": python} | {
-        name: importlib.metadata.version(name) for name in ("dpsurvey", "numpy", "opendp")
+    from dpsurvey import __version__
+
+    return {
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "dpsurvey": __version__,  # also where the package runs from a clone
+        "numpy": np.__version__,
+        "opendp": importlib.metadata.version("opendp"),
     }

@@ -6,14 +6,16 @@ total, since a refusal that depends on values would itself be a release.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsurvey.errors import ArgumentError, DomainError, UnknownNameError
+from dpsurvey.confidential.near import check_known
+from dpsurvey.confidential.ties import id_problem
+from dpsurvey.errors import ArgumentError, ArgumentTypeError, DomainError
 
 MINIMUM_ROWS = 4
 MINIMUM_COLUMNS = 2
@@ -39,25 +41,39 @@ def column_problem(column: pd.Series[Any]) -> str | None:
     'dtype object is not numeric; convert it with pandas.to_numeric'
     """
     dtype = column.dtype
+    name = dtype_name(dtype)
     if isinstance(dtype, pd.CategoricalDtype):
-        return None if dtype.ordered else f"dtype {dtype.name} has no order; declare one or drop the column"
+        return None if dtype.ordered else f"dtype {name} has no order; declare one or drop the column"
     if pd.api.types.is_complex_dtype(dtype):
-        return f"dtype {dtype} has no order; use its real or absolute part"
+        return f"dtype {name} has no order; use its real or absolute part"
     if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
         return None
     if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
-        return f"dtype {dtype} is a date or duration; convert it to a number of days first"
-    return f"dtype {dtype} is not numeric; convert it with pandas.to_numeric"
+        return f"dtype {name} is a date or duration; convert it to a number of days first"
+    return f"dtype {name} is not numeric; convert it with pandas.to_numeric"
+
+
+def dtype_name(dtype: Any) -> str:
+    """Return the name of a dtype, without what pandas adds to it from the cells.
+
+    Examples
+    --------
+    >>> dtype_name(pd.SparseDtype("float64", fill_value=8.5))  # the fill value is a cell
+    'Sparse[float64]'
+    """
+    return f"Sparse[{dtype.subtype}]" if isinstance(dtype, pd.SparseDtype) else str(dtype)
 
 
 def missing_count(column: pd.Series[Any]) -> int:
-    """Return the number of missing cells (NaN, NA, None, NaT).
+    """Return the number of missing cells: NaN, NA, None, NaT, and NaN where pandas does not count it as NA.
 
     Examples
     --------
     >>> missing_count(pd.Series([1, None], dtype="Int64"))
     1
     """
+    if _is_float(column):
+        return int(np.isnan(_floats(column)).sum())
     return int(column.isna().sum())
 
 
@@ -69,9 +85,18 @@ def infinite_count(column: pd.Series[Any]) -> int:
     >>> infinite_count(pd.Series([1.0, float("inf")]))
     1
     """
-    if isinstance(column.dtype, pd.CategoricalDtype) or not pd.api.types.is_float_dtype(column.dtype):
-        return 0
-    return int(np.isinf(column.to_numpy(dtype="float64", na_value=np.nan)).sum())
+    return int(np.isinf(_floats(column)).sum()) if _is_float(column) else 0
+
+
+def _is_float(column: pd.Series[Any]) -> bool:
+    return not isinstance(column.dtype, pd.CategoricalDtype) and pd.api.types.is_float_dtype(column.dtype)
+
+
+def _floats(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return a column of floats as it is, NaN for NA: nullable and Arrow columns can hold both."""
+    if isinstance(column.dtype, np.dtype):
+        return np.asarray(column.to_numpy())
+    return np.asarray(column.to_numpy(dtype="float64", na_value=np.nan))
 
 
 def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -89,16 +114,9 @@ def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str
         If the names of the table are not unique plain names, or fewer than two are left.
     UnknownNameError
         If a name is not in the table.
-    ArgumentError
-        If a name is asked for twice.
+    ArgumentError, ArgumentTypeError
+        If a name is asked for twice, or `columns` is no list.
     """
-    if isinstance(columns, str):
-        raise ArgumentError(
-            "columns is one string",
-            expected="a list of column names",
-            got="str",
-            hint=f"columns=[{columns!r}]",
-        )
     if isinstance(df.columns, pd.MultiIndex):
         raise DomainError(
             "the columns are a MultiIndex",
@@ -106,13 +124,11 @@ def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str
             got=f"{df.columns.nlevels} levels",
             hint="flatten them, for example with df.columns = ['_'.join(c) for c in df.columns]",
         )
-    names = tuple(df.columns if columns is None else columns)
-    unknown = [name for name in names if name not in df.columns]
-    if unknown:
-        raise UnknownNameError(
-            f"{len(unknown)} column(s) are not in the table: {', '.join(map(repr, unknown))}",
-            expected=f"some of {', '.join(map(repr, df.columns))}",
-        )
+    names = tuple(df.columns) if columns is None else _asked_for(columns)
+    if not all(isinstance(name, str) for name in names):
+        raise DomainError("a column name is not text", expected="str names", hint="df.rename(columns=str)")
+    known = [name for name in df.columns if isinstance(name, str)]
+    check_known(names, known, what="column", where="the table")
     if len(set(names)) != len(names):
         raise ArgumentError(
             "a column is named twice", expected="each column once", hint="drop the repeated name"
@@ -122,11 +138,25 @@ def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str
         raise DomainError(
             f"the table has more than one column called {', '.join(repeated)}", hint="rename one of them"
         )
-    if not all(isinstance(name, str) for name in names):
-        raise DomainError("a column name is not text", expected="str names", hint="df.rename(columns=str)")
     if len(names) < MINIMUM_COLUMNS:
         raise DomainError("too few columns", expected=f"at least {MINIMUM_COLUMNS}", got=str(len(names)))
     return names
+
+
+def _asked_for(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the names a caller asked for; a single string would be taken apart letter by letter."""
+    if isinstance(columns, str):
+        raise ArgumentError(
+            "columns is one string",
+            expected="a list of column names",
+            got="str",
+            hint=f"columns=[{columns!r}]",
+        )
+    if not isinstance(columns, Iterable):
+        raise ArgumentTypeError(
+            "columns is not a list", expected="a list of column names", got=type(columns).__name__
+        )
+    return tuple(columns)
 
 
 def check_domain(df: pd.DataFrame, names: tuple[str, ...]) -> None:
@@ -167,13 +197,15 @@ def _row_problems(df: pd.DataFrame) -> list[str]:
     if len(df) < MINIMUM_ROWS:
         problems.append(f"{len(df)} row(s), and at least {MINIMUM_ROWS} are needed")
     if isinstance(df.index, pd.MultiIndex):
-        problems.append("the row index is a MultiIndex; use one unique id, or reset_index")
-    elif not df.index.is_unique:
+        return [*problems, "the row index is a MultiIndex; use one unique id, or reset_index"]
+    if not df.index.is_unique:
         problems.append(
             f"{int(df.index.duplicated().sum())} duplicate row id(s) in the index; one row a person is needed"
         )
-    if not isinstance(df.index, pd.MultiIndex) and df.index.hasnans:
+    if df.index.hasnans:
         problems.append("missing row id(s) in the index")
+    elif (problem := id_problem(df.index)) is not None:
+        problems.append(problem)
     return problems
 
 

@@ -14,11 +14,13 @@ from dpsurvey.confidential.domain import (
     MINIMUM_ROWS,
     as_array,
     column_problem,
+    dtype_name,
     infinite_count,
     missing_count,
 )
 from dpsurvey.confidential.near import near_matches
 from dpsurvey.confidential.nhanes_codes import MISSING_CODES
+from dpsurvey.confidential.ties import id_problem
 
 TIED_SHARE = 0.2  # from here on a warning: a fifth of the rows is split at random
 _IBM_ZERO = 1e-70  # a reader's mistake for zero (5.397605e-79) is smaller; no measurement is
@@ -58,6 +60,8 @@ def row_problems(df: pd.DataFrame) -> Iterator[Problem]:
         )
     if df.index.hasnans:
         yield Problem(None, "missing_ids", f"{int(np.asarray(df.index.isna()).sum()):,} rows have no row id")
+    elif (problem := id_problem(df.index)) is not None:
+        yield Problem(None, "id_type", problem)
 
 
 def usable_names(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[list[str], list[Problem]]:
@@ -209,7 +213,7 @@ def facts_of(df: pd.DataFrame, names: list[str]) -> pd.DataFrame:
         numeric = column_problem(column) is None
         rows.append(
             (
-                str(column.dtype),
+                dtype_name(column.dtype),
                 missing_count(column),
                 infinite_count(column) if numeric else 0,
                 _distinct(column),

@@ -7,7 +7,6 @@ keys of all other rows where they are; that is what makes the sensitivity of a q
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +84,8 @@ class TieKeys:
         DomainError
             If the ids are of another type.
         """
-        material = b"dpsurvey tie keys\0" + self.seed.to_bytes(8, "little") + variable.encode()
+        material = b"dpsurvey tie keys\0" + self.seed.to_bytes(8, "little")
+        material += variable.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(material, digest_size=16).digest()
         key = int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
         return siphash_2_4(id_words(ids), *key)
@@ -104,7 +104,8 @@ class TieKeys:
         """
         from scipy.special import ndtri
 
-        return np.asarray(ndtri((self.hashes(variable, ids) + 0.5) / 2.0**64), dtype=np.float64)
+        upper = self.hashes(variable, ids) >> np.uint64(12)  # 52 bits: then no uniform number rounds to 1
+        return np.asarray(ndtri((upper + 0.5) / 2.0**52), dtype=np.float64)
 
 
 def id_words(ids: pd.Index[Any]) -> NDArray[np.uint64]:
@@ -117,24 +118,46 @@ def id_words(ids: pd.Index[Any]) -> NDArray[np.uint64]:
     DomainError
         If the ids are neither whole numbers nor text.
     """
+    if pd.api.types.is_unsigned_integer_dtype(ids.dtype):
+        return ids.to_numpy(dtype=np.uint64)
     if pd.api.types.is_integer_dtype(ids.dtype):
-        return np.asarray(ids, dtype=np.int64).view(np.uint64)
+        return ids.to_numpy(dtype=np.int64).view(np.uint64)
+    problem = id_problem(ids)
+    if problem is not None:
+        raise DomainError(problem)
     if pd.api.types.is_float_dtype(ids.dtype):
-        values = np.asarray(ids, dtype=np.float64)
-        if np.all((values == np.floor(values)) & (np.abs(values) < 2.0**53)):
-            return values.astype(np.int64).view(np.uint64)
-    elif all(isinstance(value, str) for value in ids):
-        return np.fromiter((_text_word(value) for value in ids), dtype=np.uint64, count=len(ids))
-    raise DomainError(
-        "the row ids in the index are neither whole numbers nor text",
-        expected="an integer or text index, unique, one value a person",
-        got=f"index of dtype {ids.dtype}",
-        hint="df.set_index(...) an id column, or df.reset_index(drop=True) to use row positions",
+        return ids.to_numpy(dtype=np.float64).astype(np.int64).view(np.uint64)
+    return np.fromiter((_text_word(value) for value in ids), dtype=np.uint64, count=len(ids))
+
+
+def id_problem(ids: pd.Index[Any]) -> str | None:
+    """Return why the ids of a table cannot have keys, or None where they can; never a value.
+
+    Examples
+    --------
+    >>> id_problem(pd.Index([71234, 71235])) is None
+    True
+    >>> id_problem(pd.Index([0.5, 1.5]))
+    'row ids in the index (float64) are neither whole numbers nor text; set_index an id, or reset_index(drop=True)'
+    """
+    if pd.api.types.is_integer_dtype(ids.dtype):
+        return None
+    if pd.api.types.is_float_dtype(ids.dtype):
+        values = ids.to_numpy(dtype=np.float64)
+        fine = bool(np.all((values == np.floor(values)) & (np.abs(values) < 2.0**53)))
+    else:
+        fine = all(isinstance(value, str) for value in ids)
+    if fine:
+        return None
+    return (
+        f"row ids in the index ({ids.dtype}) are neither whole numbers nor text; set_index an id, or "
+        "reset_index(drop=True)"
     )
 
 
-def _text_word(value: Hashable) -> int:
-    return int.from_bytes(hashlib.blake2b(str(value).encode(), digest_size=8).digest(), "little")
+def _text_word(value: str) -> int:
+    material = value.encode("utf-8", "surrogatepass")  # any text has a key
+    return int.from_bytes(hashlib.blake2b(material, digest_size=8).digest(), "little")
 
 
 def siphash_2_4(words: NDArray[np.uint64], k0: int, k1: int) -> NDArray[np.uint64]:

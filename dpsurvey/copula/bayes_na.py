@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpsurvey.copula import gibbs
+from dpsurvey.copula.chains import sample
 from dpsurvey.copula.likelihood import tabulate
 from dpsurvey.copula.posterior import CorrelationPosterior
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, UnknownNameError
@@ -74,17 +74,16 @@ def bayes_na(
     """
     check_release(release)
     check_options(draws, chains, engine)
-    sampled = gibbs.sample(
-        tabulate(release), release.p, draws=draws, chains=chains, seed=seed, progress=progress
-    )
+    sampled = sample(tabulate(release), release.p, draws=draws, chains=chains, seed=seed, progress=progress)
     info: dict[str, Any] = {
-        "warmup_sweeps": gibbs.WARMUP_SWEEPS,
-        "sweeps_per_draw": gibbs.sweeps_per_draw(release.p),
+        "warmup_sweeps": sampled.warmup_sweeps,
+        "sweeps_per_draw": sampled.sweeps_per_draw,
+        "joint_moves": sampled.joint_moves,
         "prior": "LKJ(1)",
         "likelihood": "noise-aware composite",
     }
     return CorrelationPosterior(
-        draws=sampled,
+        draws=sampled.draws,
         variables=release.variables,
         labels=release.labels,
         method="Bayes-NA",

@@ -177,6 +177,21 @@ def _cell_of(points: NDArray[np.float64], start: int, stop: int, r: float) -> in
 
 
 @njit
+def pair_position(j: int, k: int, p: int) -> int:
+    """Return the position of the pair of variables j < k of p in the order of ``numpy.triu_indices(p, 1)``."""
+    return j * (2 * p - j - 1) // 2 + k - j - 1
+
+
+@njit
+def log_density(table: InversionTable, pair: int, r: float) -> float:
+    """Return the log-likelihood of one pair at r in [-1, 1], on the same linear cells that draws use."""
+    cell = _cell_of(table.points, table.offsets[pair], table.offsets[pair + 1], r)
+    left, right = table.points[cell], table.points[cell + 1]
+    share = (r - left) / (right - left)
+    return float(table.logs[cell] + share * (table.logs[cell + 1] - table.logs[cell]))
+
+
+@njit
 def _log_mass_outside(table: InversionTable, pair: int, cell: int, r: float) -> float:
     """Return the log mass between r and the end (-1 or +1) on r's side of the mode."""
     left, right = table.points[cell], table.points[cell + 1]

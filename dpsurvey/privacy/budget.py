@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 import warnings
-from decimal import Decimal
+from collections.abc import Iterable
+from decimal import Context, Decimal, Inexact, localcontext
 from numbers import Real
 
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, LargeEpsilonWarning
 
 LARGE_EPSILON = 10.0
+_EXACT = Context(prec=1000, traps=[Inexact])  # room for sums of floats, digit for digit
 
 
-def check_epsilon(epsilon: float) -> float:
+def check_epsilon(epsilon: float, *, what: str = "epsilon") -> float:
     """Return epsilon as a float, or refuse it.
 
     Parameters
     ----------
     epsilon : float
         Total privacy loss over all pairs, in nats; finite and above 0.
+    what : str
+        What the messages call it.
 
     Returns
     -------
@@ -41,27 +45,47 @@ def check_epsilon(epsilon: float) -> float:
     >>> check_epsilon(1)
     1.0
     """
-    given: object = epsilon
-    if isinstance(given, bool) or not isinstance(given, Real):
-        raise ArgumentTypeError(
-            "epsilon is not a number",
-            expected="a real number above 0, such as 1.0",
-            got=type(given).__name__,
-        )
-    value = float(given)
-    if not (math.isfinite(value) and value > 0):
-        raise ArgumentError(
-            "epsilon must be finite and above 0",
-            expected="a number above 0, such as 1.0",
-            got=repr(value),
-            hint="smaller values protect better; 0 would allow no output at all",
-        )
+    value = check_amount(epsilon, what=what)
     if value > LARGE_EPSILON:
         warnings.warn(
-            f"epsilon = {value:g} is above {LARGE_EPSILON:g}: the guarantee then allows any one person's row to "
+            f"{what} = {value:g} is above {LARGE_EPSILON:g}: the guarantee then allows any one person's row to "
             f"change the probability of a result by a factor of up to exp({value:g})",
             LargeEpsilonWarning,
             stacklevel=3,
+        )
+    return value
+
+
+def check_amount(amount: float, *, what: str = "epsilon") -> float:
+    """Return an amount of privacy loss as a float above 0, without a warning where it is large.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentError
+        As :func:`check_epsilon`.
+
+    Examples
+    --------
+    >>> check_amount(20)
+    20.0
+    """
+    given: object = amount
+    if isinstance(given, bool) or not isinstance(given, Real):
+        raise ArgumentTypeError(
+            f"{what} is not a number",
+            expected="a real number above 0, such as 1.0",
+            got=type(given).__name__,
+        )
+    try:
+        value = float(given)
+    except OverflowError:  # an integer or a fraction beyond all floats
+        value = math.inf
+    if not (math.isfinite(value) and value > 0):
+        raise ArgumentError(
+            f"{what} must be finite and above 0",
+            expected="a number above 0, such as 1.0",
+            got=repr(value),
+            hint="smaller values protect better; 0 would allow no output at all",
         )
     return value
 
@@ -89,4 +113,39 @@ def decimal(epsilon: float) -> Decimal:
     >>> decimal(0.1)
     Decimal('0.1')
     """
-    return Decimal(repr(epsilon))
+    return Decimal(repr(float(epsilon)))
+
+
+def written(epsilon: float) -> str:
+    """Return epsilon as text with all its digits: a claim of privacy is never rounded down.
+
+    Examples
+    --------
+    >>> written(1.0), written(0.1), written(1.0000004)
+    ('1', '0.1', '1.0000004')
+    """
+    return repr(float(epsilon)).removesuffix(".0")
+
+
+def total(amounts: Iterable[Decimal]) -> Decimal:
+    """Return the sum of amounts without any rounding.
+
+    Examples
+    --------
+    >>> total([Decimal("0.1")] * 10), total([Decimal("1"), Decimal("1E-40")]) > 1
+    (Decimal('1.0'), True)
+    """
+    with localcontext(_EXACT):
+        return sum(amounts, Decimal(0))
+
+
+def difference(amount: Decimal, less: Decimal) -> Decimal:
+    """Return amount - less without any rounding.
+
+    Examples
+    --------
+    >>> difference(Decimal("1.0"), Decimal("0.9"))
+    Decimal('0.1')
+    """
+    with localcontext(_EXACT):
+        return amount - less

@@ -1,29 +1,42 @@
 """The budget file: epsilon is reserved on disk, under a lock, before anything is computed from the rows.
 
 A ledger is a text file of JSON lines. The first line says which data set it belongs to and how much may be
-spent; each further line is one reservation and holds a hash of the line before it, so that damage shows. It
-holds public facts alone: nothing in it is computed from rows.
+spent; each further line is one reservation and holds a hash of the line before it, and each line ends with a
+checksum of its own, so that accidental damage shows. It holds public facts alone: nothing in it is computed
+from rows. Whoever rewrites the whole file on purpose, or puts an old copy back, is found out only against the
+sequence numbers and hashes that releases carry.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from dpsurvey.atomic import atomic_write
-from dpsurvey.errors import ArgumentError, BudgetExceededError, LedgerError, MissingFileError
-from dpsurvey.privacy.budget import check_epsilon, decimal
+from dpsurvey.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    BudgetExceededError,
+    LedgerError,
+    MissingFileError,
+)
+from dpsurvey.privacy.budget import check_amount, check_epsilon, decimal, difference
+from dpsurvey.privacy.ledger_lines import (
+    check_lines,
+    header_record,
+    line_hash,
+    remaining_after,
+    spent_by,
+    to_line,
+)
 
-NEIGHBOURS = "substitute one row"
-_LEDGER_VERSION = 1
 _LOCK_TIMEOUT = 60.0  # seconds
 
 
@@ -54,7 +67,8 @@ class Ledger:
 
     Parameters
     ----------
-    path : pathlib.Path
+    path : path-like
+        Kept without links and relative parts, so that one file has one lock whichever way it is reached.
 
     Examples
     --------
@@ -67,6 +81,13 @@ class Ledger:
     """
 
     path: Path
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | os.PathLike):
+            raise ArgumentTypeError(
+                "the ledger is not a path", expected="a path or a Ledger", got=type(self.path).__name__
+            )
+        object.__setattr__(self, "path", Path(os.path.realpath(os.fsdecode(self.path))))
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, dataset: str, budget: float) -> Ledger:
@@ -85,27 +106,28 @@ class Ledger:
         ------
         LedgerError
             If the file exists.
-        ArgumentError
-            If the label is empty or the budget is not finite and above 0.
+        MissingFileError
+            If its folder does not exist or cannot be written.
+        ArgumentError, ArgumentTypeError
+            If the label is empty or the budget is not a finite number above 0.
+
+        Warns
+        -----
+        LargeEpsilonWarning
+            If the budget is above 10.
         """
         if not isinstance(dataset, str) or not dataset.strip():
             raise ArgumentError("the data set has no label", expected="text such as 'NHANES 2017-18 diet'")
-        target = Path(path)
-        header = {
-            "dpsurvey_ledger": _LEDGER_VERSION,
-            "dataset": dataset,
-            "budget": str(decimal(check_epsilon(budget))),
-            "neighbours": NEIGHBOURS,
-        }
-        ledger = cls(target)
+        ledger = cls(Path(path))
+        header = header_record(str(dataset), decimal(check_epsilon(budget, what="budget")))
         with ledger._locked():
-            if target.exists():
+            if ledger.path.exists():
                 raise LedgerError(
-                    f"{target.name} exists already, and what was spent must not be forgotten",
+                    f"{ledger.path.name} exists already, and what was spent must not be forgotten",
                     hint="open it with Ledger.open(path), or choose another file for another data set",
                 )
-            with atomic_write(target) as file:
-                file.write(_line(header))
+            with atomic_write(ledger.path, "wb") as file:
+                file.write(to_line(header))
         return ledger
 
     @classmethod
@@ -136,13 +158,12 @@ class Ledger:
     @property
     def spent(self) -> Decimal:
         """Epsilon reserved so far, whether or not its release was ever saved."""
-        return _spent(self._read())
+        return spent_by(self._read())
 
     @property
     def remaining(self) -> Decimal:
         """Epsilon that can still be spent."""
-        records = self._read()
-        return Decimal(records[0]["budget"]) - _spent(records)
+        return remaining_after(self._read())
 
     def reserve(self, epsilon: float, spec: Mapping[str, Any]) -> Receipt:
         """Write a reservation to disk, or refuse it.
@@ -164,44 +185,38 @@ class Ledger:
         LedgerError, MissingFileError
             If the ledger is damaged or gone.
         """
-        requested = decimal(check_epsilon(epsilon))
+        requested = decimal(check_amount(epsilon))
         with self._locked():
-            records = self._read()
-            remaining = Decimal(records[0]["budget"]) - _spent(records)
-            if requested > remaining:
-                raise BudgetExceededError(
-                    f"requested epsilon {requested}, remaining {remaining}: {requested - remaining} too much",
-                    expected=f"at most {remaining}",
-                    got=str(requested),
-                    hint=f"the budget of {records[0]['dataset']!r} is {records[0]['budget']}; what is spent stays "
-                    "spent. A saved release can be loaded and analysed as often as you like at no cost.",
-                )
-            head = _hash(self._lines()[-1])
-            record = {
-                "sequence": len(records),
-                "epsilon": str(requested),
-                "spec": dict(spec),
-                "previous": head,
-            }
-            line = _line(record)
-            self._append(line)
-        return Receipt(str(records[0]["dataset"]), len(records), _hash(line))
+            lines = self._lines()
+            records = check_lines(lines, self.path.name)
+            _check_enough(records, requested)
+            line = to_line(
+                {
+                    "sequence": len(records),
+                    "epsilon": str(requested),
+                    "spec": dict(spec),
+                    "previous": line_hash(lines[-1]),
+                }
+            )
+            self._append(line, sum(map(len, lines)))
+        return Receipt(records[0]["dataset"], len(records), line_hash(line))
 
     def summary(self) -> pd.DataFrame:
         """Return one row a reservation: sequence, epsilon, what remained after it, and what it was for."""
         header, *entries = self._read()
         remaining, rows = Decimal(header["budget"]), []
-        for entry in entries:
-            remaining -= Decimal(entry["epsilon"])
-            rows.append(
-                {"sequence": entry["sequence"], "epsilon": entry["epsilon"], "remaining": str(remaining)}
-            )
-            rows[-1].update({key: str(value) for key, value in entry["spec"].items()})
-        return pd.DataFrame(rows, columns=None if rows else ["sequence", "epsilon", "remaining"])
+        for number, entry in enumerate(entries, start=1):
+            remaining = difference(remaining, Decimal(entry["epsilon"]))
+            spec = {key: str(value) for key, value in entry["spec"].items()}
+            rows.append(spec | {"sequence": number, "epsilon": entry["epsilon"], "remaining": str(remaining)})
+        first = ["sequence", "epsilon", "remaining"]
+        others = dict.fromkeys(key for row in rows for key in row if key not in first)
+        return pd.DataFrame(rows, columns=first + list(others))
 
-    def _locked(self) -> Any:
-        """Return an inter-process lock on the ledger, a file beside it."""
-        from filelock import FileLock
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold an inter-process lock on the ledger, a file beside it."""
+        from filelock import FileLock, Timeout
 
         if not self.path.parent.is_dir():
             raise MissingFileError(
@@ -209,41 +224,60 @@ class Ledger:
                 got=str(self.path.parent),
                 hint="create it first",
             )
-        return FileLock(f"{self.path}.lock", timeout=_LOCK_TIMEOUT)
-
-    def _append(self, line: str) -> None:
-        with self.path.open("ab") as file:
-            # A last line without its newline is a reservation that never returned: nothing was released on it.
-            complete = sum(len(whole.encode()) for whole in self._lines())
-            file.truncate(complete)
-            file.seek(complete)
-            file.write(line.encode())
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _lines(self) -> list[str]:
-        """Return the complete lines of the file, newlines included."""
+        lock = FileLock(f"{self.path}.lock", timeout=_LOCK_TIMEOUT)
         try:
-            text = self.path.read_text(encoding="utf-8")
+            lock.acquire()
+        except Timeout:
+            raise LedgerError(
+                f"{self.path.name} is locked by another process",
+                hint="wait until its release is made, then try again",
+            ) from None
+        except OSError as error:
+            raise MissingFileError(
+                f"{self.path.name} cannot be locked: {error.strerror}",
+                expected="a folder in which a lock file can be written",
+                got=str(self.path.parent),
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _append(self, line: bytes, end: int) -> None:
+        """Write a line after the complete ones, which end at byte `end`, and wait until it is on disk.
+
+        What follows them is a last line without its newline: a reservation that never returned, so nothing was
+        released on it.
+        """
+        try:
+            with self.path.open("r+b") as file:
+                file.truncate(end)
+                file.seek(end)
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise LedgerError(
+                f"{self.path.name} cannot be written: {error.strerror}", hint="nothing was released"
+            ) from None
+
+    def _lines(self) -> list[bytes]:
+        """Return the complete lines of the file, newlines included, byte for byte."""
+        try:
+            content = self.path.read_bytes()
         except FileNotFoundError:
             raise MissingFileError(
                 f"no ledger at {self.path}",
                 expected="a file made with Ledger.create",
                 hint="Ledger.create(path, dataset=..., budget=...) fixes the total once for the data set",
             ) from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise LedgerError(f"{self.path.name} cannot be read: {type(error).__name__}") from None
-        return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
+        except OSError as error:
+            raise LedgerError(f"{self.path.name} cannot be read: {error.strerror}") from None
+        return [line + b"\n" for line in content.split(b"\n")[:-1]]
 
     def _read(self) -> list[dict[str, Any]]:
-        lines = self._lines()
-        if not lines:
-            raise LedgerError(f"{self.path.name} is empty", expected="a file made with Ledger.create")
-        records = [_parse(line, number, self.path.name) for number, line in enumerate(lines, start=1)]
-        _check_header(records[0], self.path.name)
-        for number, record in enumerate(records[1:], start=1):
-            _check_entry(record, number, _hash(lines[number - 1]), self.path.name)
-        return records
+        """Return the header and the reservations, checked."""
+        return check_lines(self._lines(), self.path.name)
 
 
 def as_ledger(ledger: Ledger | str | os.PathLike[str]) -> Ledger:
@@ -251,59 +285,13 @@ def as_ledger(ledger: Ledger | str | os.PathLike[str]) -> Ledger:
     return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
 
 
-def _line(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, sort_keys=True, allow_nan=False) + "\n"
-
-
-def _hash(line: str) -> str:
-    return hashlib.sha256(line.encode()).hexdigest()
-
-
-def _spent(records: list[dict[str, Any]]) -> Decimal:
-    return sum((Decimal(record["epsilon"]) for record in records[1:]), Decimal(0))
-
-
-def _damaged(name: str, number: int, why: str) -> LedgerError:
-    return LedgerError(
-        f"line {number} of {name} {why}",
-        expected="lines written by dpsurvey, untouched",
-        hint="restore the file from a backup that is not older than the last release",
-    )
-
-
-def _parse(line: str, number: int, name: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        raise _damaged(name, number, "is not JSON") from None
-    if not isinstance(record, dict):
-        raise _damaged(name, number, "is not a record")
-    return record
-
-
-def _check_header(header: dict[str, Any], name: str) -> None:
-    if header.get("dpsurvey_ledger") != _LEDGER_VERSION:
-        raise _damaged(name, 1, f"is not the header of a version {_LEDGER_VERSION} ledger")
-    if set(header) != {"dpsurvey_ledger", "dataset", "budget", "neighbours"} or not _is_amount(
-        header["budget"]
-    ):
-        raise _damaged(name, 1, "lacks a field or has one too many")
-    if header["neighbours"] != NEIGHBOURS:
-        raise LedgerError("the ledger uses another neighbour rule", expected=NEIGHBOURS)
-
-
-def _check_entry(record: dict[str, Any], number: int, previous: str, name: str) -> None:
-    if set(record) != {"sequence", "epsilon", "spec", "previous"} or not isinstance(record["spec"], dict):
-        raise _damaged(name, number + 1, "lacks a field or has one too many")
-    if record["previous"] != previous or record["sequence"] != number:
-        raise _damaged(name, number + 1, "does not follow from the line before it")
-    if not _is_amount(record["epsilon"]):
-        raise _damaged(name, number + 1, "has no valid epsilon")
-
-
-def _is_amount(text: Any) -> bool:
-    try:
-        value = Decimal(text) if isinstance(text, str) else Decimal("NaN")
-    except InvalidOperation:
-        return False
-    return value.is_finite() and value > 0
+def _check_enough(records: list[dict[str, Any]], requested: Decimal) -> None:
+    remaining = remaining_after(records)
+    if requested > remaining:
+        raise BudgetExceededError(
+            f"requested epsilon {requested}, remaining {remaining}: {difference(requested, remaining)} too much",
+            expected=f"at most {remaining}",
+            got=str(requested),
+            hint=f"the budget of {records[0]['dataset']!r} is {records[0]['budget']}; what is spent stays "
+            "spent. A saved release can be loaded and analysed as often as you like at no cost.",
+        )

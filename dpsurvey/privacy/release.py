@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -14,13 +13,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsurvey.atomic import atomic_write
-from dpsurvey.errors import DpsurveyError, MissingFileError, ReleaseFormatError
+from dpsurvey.errors import MissingFileError, ReleaseFormatError
+from dpsurvey.privacy.budget import written
 from dpsurvey.privacy.mechanisms import Mechanism, load_mechanism
+from dpsurvey.privacy.release_check import check_release, is_integer
 from dpsurvey.privacy.statistics import QuadrantCounts, make_statistic
 
 FORMAT = "dpsurvey.release"
 SCHEMA_VERSION = 1
-_LARGEST_N = 10**9
+_TABLES = ("parameters", "labels", "versions", "ledger")
 _LARGEST_FILE = 16 * 2**20  # bytes; a release of p = 60 variables has some 50 kB
 
 
@@ -93,7 +94,10 @@ class Release:
     ledger: dict[str, str | int] | None = None
 
     def __post_init__(self) -> None:
-        _check(self)
+        check_release(self)
+        for name in _TABLES:  # copies: a release does not change when the caller's dicts do
+            table = getattr(self, name)
+            object.__setattr__(self, name, None if table is None else dict(table))
 
     def __hash__(self) -> int:
         return hash((self.variables, self.n, self.counts, self.mechanism, self.epsilon))
@@ -138,6 +142,8 @@ class Release:
         for item in fields(self):
             value = getattr(self, item.name)
             values[item.name] = list(value) if isinstance(value, tuple) else value
+        for name in _TABLES:
+            values[name] = None if values[name] is None else dict(values[name])
         return values
 
     @classmethod
@@ -152,11 +158,12 @@ class Release:
         """
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             raise ReleaseFormatError("this is not a dpsurvey release", expected=f'"format": "{FORMAT}"')
-        if values.get("schema") != SCHEMA_VERSION:
+        schema: Any = values.get("schema")
+        if not is_integer(schema) or schema != SCHEMA_VERSION:
             raise ReleaseFormatError(
                 "unknown schema version",
                 expected=str(SCHEMA_VERSION),
-                got=repr(values.get("schema"))[:80],
+                got=str(schema) if is_integer(schema) and abs(schema) < 10**6 else type(schema).__name__,
                 hint="a newer dpsurvey may have written it",
             )
         names = {item.name for item in fields(cls)}
@@ -223,8 +230,8 @@ class Release:
             f"differentially private release computed on n = {self.n} complete rows{rules}.{rounded} Each variable "
             f"was split at its median, ties broken by fixed random keys (seed {self.key_seed}); for each of the "
             f"{self.m} pairs the number of rows in the upper half of both variables was released with {noise} "
-            f"noise. The release satisfies epsilon-differential privacy with epsilon = {self.epsilon:g} "
-            f"(delta = {self.delta:g}) for the rule '{self.neighbours}' with n public; how many rows were "
+            f"noise. The release satisfies epsilon-differential privacy with epsilon = {written(self.epsilon)} "
+            f"(delta = {written(self.delta)}) for the rule '{self.neighbours}' with n public; how many rows were "
             "complete, and the choice of variables and filters, are outside this guarantee. Survey weights and "
             "the sampling design were not used. Correlations are those of a Gaussian copula, on the scale of "
             "latent standard normal variables (Wang, Feldman and Reiter, arXiv 2601.03497)."
@@ -237,86 +244,9 @@ class Release:
         safety = "secure noise" if self.secure else "INSECURE noise (simulation)"
         return (
             f"<Release: {self.p} variables, {self.m} noisy {self.statistic} counts, n = {self.n}, "
-            f"{self.mechanism}, epsilon = {self.epsilon:g}, {safety}>"
+            f"{self.mechanism}, epsilon = {written(self.epsilon)}, {safety}>"
         )
 
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(name)  # NaN and Infinity are not JSON
-
-
-def _check(release: Release) -> None:
-    """Refuse a release whose fields have the wrong type or do not fit together."""
-    _check_types(release)
-    _expect(
-        2 <= release.p and len(set(release.variables)) == release.p, "variables are not two or more names"
-    )
-    _expect(4 <= release.n <= _LARGEST_N, f"n is not within 4 and {_LARGEST_N}")
-    _expect(
-        release.m == release.p * (release.p - 1) // 2, "there is not one count a pair (p and counts differ)"
-    )
-    _expect(all(abs(count) < 2**63 for count in release.counts), "a count does not fit 64 bits")
-    _expect(math.isfinite(release.epsilon) and release.epsilon > 0, "epsilon is not finite and above 0")
-    _expect(0 <= release.delta < 1, "delta is not in [0, 1)")
-    _expect(set(release.labels) <= set(release.variables), "a label belongs to no variable")
-    _check_laws(release)
-
-
-def _check_types(release: Release) -> None:
-    def texts(values: Any) -> bool:
-        return all(isinstance(value, str) for value in values)
-
-    def integer(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool)
-
-    def number(value: Any) -> bool:
-        return isinstance(value, float) or integer(value)
-
-    _expect(
-        isinstance(release.variables, tuple) and texts(release.variables), "variables is not a list of names"
-    )
-    _expect(
-        isinstance(release.counts, tuple) and all(map(integer, release.counts)), "counts are not integers"
-    )
-    _expect(isinstance(release.filters, tuple) and texts(release.filters), "filters is not a list of rules")
-    _expect(integer(release.n) and integer(release.key_seed), "n or key_seed is not an integer")
-    _expect(number(release.epsilon) and number(release.delta), "epsilon or delta is not a number")
-    _expect(isinstance(release.secure, bool), "secure is not true or false")
-    _expect(release.rounding is None or integer(release.rounding), "rounding is not a number of decimals")
-    for name in ("statistic", "mechanism", "neighbours", "key_fingerprint"):
-        _expect(isinstance(getattr(release, name), str), f"{name} is not text")
-    for name in ("labels", "versions"):
-        table = getattr(release, name)
-        _expect(
-            isinstance(table, dict) and texts(table) and texts(table.values()),
-            f"{name} does not map text to text",
-        )
-    parameters = release.parameters
-    _expect(
-        isinstance(parameters, dict) and texts(parameters) and all(map(number, parameters.values())),
-        "parameters does not map names to numbers",
-    )
-    ledger = release.ledger
-    _expect(
-        ledger is None or (isinstance(ledger, dict) and set(ledger) == {"dataset", "sequence", "head"}),
-        "ledger is not a receipt",
-    )
-
-
-def _check_laws(release: Release) -> None:
-    """Check that the recorded statistic and mechanism exist and that their numbers agree with n, p and epsilon."""
-    try:
-        statistic, mechanism = release.statistic_law(), release.noise_law()
-        agrees = mechanism.agrees(statistic, float(release.epsilon))
-    except (DpsurveyError, TypeError, ValueError, OverflowError) as error:
-        raise ReleaseFormatError(
-            "statistic, mechanism and parameters do not name a known law", got=type(error).__name__
-        ) from None
-    _expect(agrees, "the mechanism's parameters do not belong to this n, p and epsilon")
-    possible = np.isfinite(mechanism.log_pmf(release.noisy, statistic.lower))
-    _expect(bool(possible.all()), "a count lies outside the mechanism's range")
-
-
-def _expect(condition: bool, problem: str) -> None:
-    if not condition:
-        raise ReleaseFormatError(problem, expected="the fields of a release, as Release.save writes them")

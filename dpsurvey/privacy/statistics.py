@@ -55,6 +55,8 @@ class Statistic(Protocol):
     def l2_sensitivity(self) -> float:
         """Largest change of the whole vector in L2, where all counts are of one kind."""
 
+NEIGHBOURS = "substitute one row"  # the rule under which the sensitivities below hold
+
 
 @dataclass(frozen=True, slots=True)
 class QuadrantCounts:
@@ -148,7 +150,7 @@ def make_statistic(name: str, n: int, p: int, coarse: tuple[int, ...] = ()) -> S
     >>> make_statistic("concordance", 100, 3).upper
     4950
     """
-    if name not in STATISTICS:
+    if not isinstance(name, str) or name not in STATISTICS:
         raise UnknownNameError(
             "no such statistic", expected=" or ".join(map(repr, STATISTICS)), got=repr(name)
         )

@@ -1,0 +1,155 @@
+"""Markov chains side by side: where they start, how they run in threads, and how they are interrupted."""
+
+from __future__ import annotations
+
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from threading import Event
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsurvey.copula.correlation import matrix_from_pairs, nearest_correlation
+from dpsurvey.copula.gibbs import advance, fill
+from dpsurvey.copula.inversion import InversionTable, build_inversion, draw_between
+from dpsurvey.copula.likelihood import LikelihoodTable
+from dpsurvey.copula.threads import available_cores
+
+WARMUP_SWEEPS = 250
+_NEAR_COPIES = 0.99  # a pair whose median correlation is beyond this calls for joint moves
+_PULLS = 10.0 ** -np.arange(11)  # towards the identity, tried for a start inside the positive definite set
+_BLOCK = 2**22  # a chain looks up after about _BLOCK / p**4 sweeps, some tenths of a second,
+_LONGEST_BLOCK = 20_000  # or this many
+
+
+class Sample(NamedTuple):
+    """Posterior draws, and how they were made.
+
+    Attributes
+    ----------
+    draws : numpy.ndarray of float64, shape (chains, draws, p, p)
+        Positive definite matrices.
+    warmup_sweeps, sweeps_per_draw : int
+    joint_moves : bool
+        Whether sweeps contained the moves of :mod:`dpsurvey.copula.joint_moves`.
+    """
+
+    draws: NDArray[np.float64]
+    warmup_sweeps: int
+    sweeps_per_draw: int
+    joint_moves: bool
+
+
+def sweeps_per_draw(p: int, joint: bool = False) -> int:
+    """Return how many sweeps go into one kept draw: the memory of a chain grows with p, and with near copies.
+
+    Examples
+    --------
+    >>> sweeps_per_draw(2), sweeps_per_draw(7), sweeps_per_draw(7, joint=True)
+    (1, 2, 4)
+    """
+    return (p + 3) // 4 * (2 if joint else 1)
+
+
+def sample(
+    table: LikelihoodTable, p: int, *, draws: int, chains: int, seed: int | None, progress: bool = False
+) -> Sample:
+    """Draw correlation matrices from the posterior; chains run in parallel threads.
+
+    Parameters
+    ----------
+    table : LikelihoodTable
+        Of the p(p-1)/2 pairs.
+    p : int
+        Number of variables. With p = 2 the draws are independent.
+    draws : int
+        Kept draws of each chain.
+    chains : int
+    seed : int or None
+        Draws depend on it alone, not on the number of cores.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    Sample
+    """
+    from tqdm.auto import tqdm
+
+    inversion = build_inversion(table)
+    joint = p > 2 and has_near_copies(inversion)
+    sweeps = sweeps_per_draw(p, joint)
+    block = min(_LONGEST_BLOCK, 1 + _BLOCK // p**4)
+    generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(chains)]
+    kept, done, stop = np.empty((chains, draws, p, p)), np.zeros(chains, dtype=np.int64), Event()
+
+    def run(chain: int) -> None:
+        rng = generators[chain]
+        R = starting_matrix(table, inversion, p, rng)
+        for size in _parts(WARMUP_SWEEPS, block):
+            if not stop.is_set():
+                advance(inversion, R, size, joint, rng)
+        for size in _parts(draws, max(1, block // sweeps)):
+            if stop.is_set():
+                return
+            part = kept[chain, done[chain] : done[chain] + size]
+            fill(inversion, R, part, sweeps, joint, rng)
+            done[chain] += size
+
+    with (
+        tqdm(total=chains * draws, desc="Bayes-NA", unit="draw", disable=not progress, leave=False) as bar,
+        ThreadPoolExecutor(min(chains, available_cores())) as pool,
+    ):
+        pending: set[Future[None]] = {pool.submit(run, chain) for chain in range(chains)}
+        try:
+            while pending:  # short waits, so that an interrupt is seen at once
+                finished, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
+                bar.update(int(done.sum()) - bar.n)
+                for future in finished:
+                    future.result()
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    return Sample(kept, WARMUP_SWEEPS, sweeps, joint)
+
+
+def starting_matrix(
+    table: LikelihoodTable, inversion: InversionTable, p: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return a random positive definite matrix near the bulk of the posterior, more dispersed than it.
+
+    Each pair is drawn from its own likelihood, the matrix of these replaced by the nearest correlation matrix,
+    and that drawn towards the identity as far as raises the likelihood times the root of the determinant. A
+    chain that starts at the identity instead can take longer than anyone waits to reach correlations near 1,
+    and all chains would wait in the same place, so that nothing shows.
+
+    Parameters
+    ----------
+    table : LikelihoodTable
+    inversion : InversionTable
+        Made from `table`.
+    p : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    numpy.ndarray, shape (p, p)
+    """
+    values = [draw_between(inversion, pair, -1.0, 1.0, rng.random()) for pair in range(table.m)]
+    nearest = nearest_correlation(matrix_from_pairs(np.array(values), p))
+    candidates = _PULLS[:, None, None] * np.eye(p) + (1.0 - _PULLS[:, None, None]) * nearest
+    sign, log_determinant = np.linalg.slogdet(candidates)
+    score = np.where(sign > 0, table.log_likelihood(candidates) + 0.5 * log_determinant, -np.inf)
+    return np.ascontiguousarray(candidates[int(np.argmax(score))])
+
+
+def has_near_copies(inversion: InversionTable) -> bool:
+    """Return whether some pair's correlation lies within .01 of -1 or 1 with probability one half or more."""
+    medians = [draw_between(inversion, pair, -1.0, 1.0, 0.5) for pair in range(len(inversion.mode))]
+    return bool(np.max(np.abs(medians)) > _NEAR_COPIES)
+
+
+def _parts(total: int, size: int) -> list[int]:
+    """Return `total` as a sum of parts of at most `size`."""
+    return [min(size, total - start) for start in range(0, total, size)]
