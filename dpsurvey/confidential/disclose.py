@@ -12,18 +12,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpsurvey.confidential.codebook import Codebook
 from dpsurvey.confidential.counts import pair_counts
-from dpsurvey.confidential.domain import check_domain, select_columns
+from dpsurvey.confidential.discordance import discordant_counts
+from dpsurvey.confidential.domain import check_domain, coarse_columns, select_columns
 from dpsurvey.confidential.ties import TieKeys
 from dpsurvey.confidential.variables import ATTRIBUTE
 from dpsurvey.errors import ArgumentTypeError, NoLedgerWarning
-from dpsurvey.privacy.budget import check_epsilon
+from dpsurvey.privacy.budget import check_delta, check_epsilon
 from dpsurvey.privacy.ledger import Ledger, as_ledger
 from dpsurvey.privacy.mechanisms import build_mechanism
 from dpsurvey.privacy.release import Release
-from dpsurvey.privacy.statistics import NEIGHBOURS, make_statistic
+from dpsurvey.privacy.statistics import NEIGHBOURS, QuadrantCounts, Statistic, make_statistic
 
 
 def release(
@@ -33,6 +35,8 @@ def release(
     columns: Sequence[str] | None = None,
     statistic: str = "quadrant",
     mechanism: str = "geometric",
+    coarse: Sequence[str] | None = None,
+    delta: float = 0.0,
     keys: TieKeys | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     codebook: Codebook | None = None,
@@ -104,9 +108,10 @@ def release(
     check_domain(df, names)
     keys = _checked_keys(keys)
     _check_rng(insecure_rng)
-    total = check_epsilon(epsilon)
-    law = make_statistic(statistic, len(df), len(names))
-    noise = build_mechanism(mechanism, law, total)
+    total, delta = check_epsilon(epsilon), check_delta(delta)
+    few = coarse_columns(df, names, coarse, statistic)
+    law = make_statistic(statistic, len(df), len(names), tuple(names.index(name) for name in few))
+    noise = build_mechanism(mechanism, law, total, delta)
     draft = Release(  # whole but for the counts, so that nothing is left to be refused once epsilon is spent
         variables=names,
         n=len(df),
@@ -115,20 +120,34 @@ def release(
         mechanism=mechanism,
         parameters=noise.parameters,
         epsilon=total,
-        delta=0.0,
+        delta=delta,
         neighbours=NEIGHBOURS,
         key_seed=keys.seed,
         key_fingerprint=keys.fingerprint,
         secure=insecure_rng is None,
         versions=_versions(),
+        coarse=few,
         **_declared(codebook, df, names),
     )
     spec = {"variables": list(names), "n": len(df), "statistic": statistic, "mechanism": mechanism}
+    if few:
+        spec["coarse"] = list(few)
     receipt = _reserve(ledger, total, spec, simulated=insecure_rng is not None)
     # From here on epsilon counts as spent.
-    counts = pair_counts(df, names, keys)
+    counts = _count(df, names, keys, law)
     noisy = noise.release(counts) if insecure_rng is None else noise.simulate(counts, insecure_rng)
     return replace(draft, counts=tuple(int(count) for count in noisy), ledger=receipt)
+
+
+def _count(df: pd.DataFrame, names: tuple[str, ...], keys: TieKeys, law: Statistic) -> NDArray[np.int64]:
+    """Return the true counts of all pairs. CONFIDENTIAL."""
+    kinds = np.array(law.kinds)
+    if np.all(kinds == QuadrantCounts.name):
+        return pair_counts(df, names, keys)
+    counts = discordant_counts(df, names, keys)
+    if np.any(kinds == QuadrantCounts.name):
+        counts = np.where(kinds == QuadrantCounts.name, pair_counts(df, names, keys), counts)
+    return counts
 
 
 def _checked_keys(keys: TieKeys | None) -> TieKeys:

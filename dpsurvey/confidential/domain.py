@@ -159,6 +159,52 @@ def _asked_for(columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns)
 
 
+def coarse_columns(
+    df: pd.DataFrame, names: tuple[str, ...], coarse: Sequence[str] | None, statistic: str
+) -> tuple[str, ...]:
+    """Return the variables declared to have few levels, in the order of `names`; none for quadrant counts.
+
+    Parameters
+    ----------
+    df : pandas.DataFrame
+    names : tuple of str
+        The variables to be released.
+    coarse : sequence of str or None
+        None means the columns of boolean or ordered category type: types are schema, values are not looked at.
+    statistic : str
+
+    Raises
+    ------
+    ArgumentError
+        If it is one string, or the statistic treats coarse columns as any other.
+    UnknownNameError
+        If a name is not among the variables.
+
+    Examples
+    --------
+    >>> df = pd.DataFrame({"smokes": [True, False], "kcal": [2000.0, 1800.0]})
+    >>> coarse_columns(df, ("smokes", "kcal"), None, "concordance")
+    ('smokes',)
+    """
+    if coarse is None:
+        return () if statistic == "quadrant" else tuple(name for name in names if _has_few_levels(df[name].dtype))
+    if isinstance(coarse, str):
+        raise ArgumentError(
+            "coarse is one string", expected="a list of column names", got="str", hint=f"coarse=[{coarse!r}]"
+        )
+    unknown = [name for name in coarse if name not in names]
+    if unknown:
+        raise UnknownNameError(
+            f"{len(unknown)} coarse column(s) are not among the variables: {', '.join(map(repr, unknown))}",
+            expected=f"some of {', '.join(map(repr, names))}",
+        )
+    return tuple(name for name in names if name in set(coarse))
+
+
+def _has_few_levels(dtype: Any) -> bool:
+    return isinstance(dtype, pd.CategoricalDtype) or bool(pd.api.types.is_bool_dtype(dtype))
+
+
 def check_domain(df: pd.DataFrame, names: tuple[str, ...]) -> None:
     """Refuse a table that is not n >= 4 complete rows of real columns with unique ids, listing every problem.
 

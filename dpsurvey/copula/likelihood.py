@@ -1,37 +1,72 @@
 """The noise-aware composite log-likelihood of a correlation matrix given a release (paper, eqs. 17 and 18).
 
 ``Pr(t_tilde | R_jk) = sum_t Pr(t_tilde | t) Pr(t | R_jk)`` for each pair, and their product over pairs. It
-depends on R_jk through eta alone, as a difference of two log totals of tilted weights, with noise and without.
+depends on R_jk through eta alone. The law of the true count and that of the noise come from the release's statistic
+and mechanism; what they are called does not matter here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsurvey.copula.hermite import adaptive_nodes, interpolate
+from dpsurvey.copula.concordance import ConcordanceLaw
+from dpsurvey.copula.hermite import interpolate
 from dpsurvey.copula.jit import njit
-from dpsurvey.copula.quadrant import LARGEST_ETA, QuadrantLaw, log_odds
+from dpsurvey.copula.quadrant import QuadrantLaw, log_odds
 from dpsurvey.copula.threads import available_cores
 from dpsurvey.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from dpsurvey.privacy.mechanisms import Mechanism
+    from dpsurvey.privacy.mechanisms import NoiseLaw
     from dpsurvey.privacy.release import Release
 
-_ABSOLUTE, _RELATIVE = 2e-10, 2e-11  # per pair, in log-likelihood; relative to the distance below the mode
 
-LAWS = {QuadrantLaw.statistic: QuadrantLaw}
+class SamplingLaw(Protocol):
+    """What the likelihood needs of the law of a true count given the correlation of its pair."""
+
+    @property
+    def lower(self) -> int:
+        """Smallest count."""
+
+    @property
+    def upper(self) -> int:
+        """Largest count."""
+
+    def mean(self, eta: ArrayLike) -> NDArray[np.float64]:
+        """Return the mean at log odds ratio eta."""
+
+    def variance(self, eta: ArrayLike) -> NDArray[np.float64]:
+        """Return the variance at log odds ratio eta."""
+
+    def solve(self, mean: float) -> float:
+        """Return the correlation at which the mean takes a value, -1 or 1 outside the range."""
+
+    def log_likelihood(self, noise: NoiseLaw, noisy: int, R: ArrayLike) -> NDArray[np.float64]:
+        """Return log Pr(noisy count | R), directly."""
+
+    def tabulate(self, noise: NoiseLaw, noisy: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return nodes in eta, and the log-likelihood with two derivatives there."""
+
+    def influence(self, x: NDArray[np.float64], y: NDArray[np.float64], R: float) -> NDArray[np.float64]:
+        """Return how rows at latent (x, y) sway the count, but for a constant factor."""
 
 
-def sampling_law(release: Release) -> QuadrantLaw:
-    """Return the law of the release's true counts given a correlation."""
-    return LAWS[release.statistic](release.n)
+LAWS: dict[str, Callable[[int], SamplingLaw]] = {
+    QuadrantLaw.statistic: QuadrantLaw,
+    ConcordanceLaw.statistic: ConcordanceLaw,
+}
+
+
+def sampling_laws(release: Release) -> tuple[SamplingLaw, ...]:
+    """Return the law of each true count of a release given the correlation of its pair."""
+    laws = {kind: LAWS[kind](release.n) for kind in set(release.statistic_law().kinds)}
+    return tuple(laws[kind] for kind in release.statistic_law().kinds)
 
 
 def log_likelihood(release: Release, R: ArrayLike) -> NDArray[np.float64]:
@@ -56,15 +91,13 @@ def log_likelihood(release: Release, R: ArrayLike) -> NDArray[np.float64]:
     >>> bool(log_likelihood(release, np.eye(2)) < log_likelihood(release, [[1, 0.9], [0.9, 1]]))
     True
     """
-    from scipy.special import logsumexp
-
-    law, noise = sampling_law(release), release.noise_law()
+    laws, noise = sampling_laws(release), release.noise_law()
     correlations = _pairs(release, R)
-    total = np.zeros(correlations.shape[:-1])
-    for pair, noisy in enumerate(release.counts):
-        log_noise = noise.log_pmf(noisy, law.support)
-        total += logsumexp(log_noise + law.log_pmf(law.support, correlations[..., pair, None]), axis=-1)
-    return total
+    parts = [
+        law.log_likelihood(noise.marginal(i), noisy, correlations[..., i])
+        for i, (law, noisy) in enumerate(zip(laws, release.counts, strict=True))
+    ]
+    return np.asarray(np.sum(parts, axis=0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,17 +169,18 @@ def tabulate(release: Release) -> LikelihoodTable:
     The grid is fine within a few standard deviations of the mode and coarse elsewhere, and each exact value
     sums over the standard deviation of a count, so the cost grows like sqrt(n).
     """
-    return tabulate_counts(sampling_law(release), release.noise_law(), release.counts)
+    laws, noise = sampling_laws(release), release.noise_law()
+    return _tabulate(laws, [noise.marginal(i) for i in range(release.m)], release.counts)
 
 
-def tabulate_counts(law: QuadrantLaw, noise: Mechanism, counts: Sequence[int]) -> LikelihoodTable:
-    """Tabulate the log-likelihood of noisy counts, one part a count; see :func:`tabulate`.
+def tabulate_counts(law: SamplingLaw, noise: NoiseLaw, counts: Sequence[int]) -> LikelihoodTable:
+    """Tabulate the log-likelihood of noisy counts of one law and one noise, one part a count; see :func:`tabulate`.
 
     Parameters
     ----------
-    law : QuadrantLaw
+    law : SamplingLaw
         Of the true counts.
-    noise : Mechanism
+    noise : NoiseLaw
     counts : sequence of int
         Noisy counts; equal ones are tabulated once.
 
@@ -154,17 +188,18 @@ def tabulate_counts(law: QuadrantLaw, noise: Mechanism, counts: Sequence[int]) -
     -------
     LikelihoodTable
     """
-    distinct = sorted(set(counts))
-    true = law.support.astype(float)
+    return _tabulate((law,) * len(counts), (noise,) * len(counts), counts)
 
-    def one(noisy: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        log_noise = noise.log_pmf(noisy, true)
-        nodes, jets = adaptive_nodes(law.log_weights, log_noise, LARGEST_ETA, _ABSOLUTE, _RELATIVE)
-        return nodes, jets
 
+def _tabulate(
+    laws: Sequence[SamplingLaw], noises: Sequence[NoiseLaw], counts: Sequence[int]
+) -> LikelihoodTable:
+    tasks = list(zip(laws, noises, counts, strict=True))
+    distinct = list(dict.fromkeys(tasks))
     with ThreadPoolExecutor(available_cores()) as pool:
-        tables = dict(zip(distinct, pool.map(one, distinct), strict=True))
-    parts = [tables[noisy] for noisy in counts]
+        tables = pool.map(lambda task: task[0].tabulate(task[1], int(task[2])), distinct)
+        done = dict(zip(distinct, tables, strict=True))
+    parts = [done[task] for task in tasks]
     sizes = [len(nodes) for nodes, _ in parts]
     return LikelihoodTable(
         nodes=np.concatenate([nodes for nodes, _ in parts]),

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsurvey.copula.bayes_na import check_release
 from dpsurvey.copula.correlation import matrix_from_pairs, nearest_correlation
 from dpsurvey.copula.estimate import CorrelationEstimate
-from dpsurvey.copula.likelihood import sampling_law
+from dpsurvey.copula.likelihood import SamplingLaw, sampling_laws
+from dpsurvey.copula.peaks import log_integral
 from dpsurvey.errors import UnknownNameError
-from dpsurvey.privacy.mechanisms import Mechanism
+from dpsurvey.privacy.mechanisms import NoiseLaw
 from dpsurvey.privacy.release import Release
 
 ADJUSTMENTS = ("btgm", "tgm")
+_SUMMED_UP_TO = 200_000  # counts in the range of a posterior mean
 _NEGATIVE = -1e-12  # an eigenvalue below this calls for the projection
 
 
@@ -21,7 +25,7 @@ def mle_nn(release: Release, *, adjust: str = "btgm") -> CorrelationEstimate:
     """Estimate R from a release: one maximum likelihood estimate a pair, then the nearest correlation matrix.
 
     Each noisy count is brought back into the range of true counts and taken for exact; R_jk solves
-    ``E[T | R_jk] = count``, -1 at the smallest count and +1 at the largest. If the matrix has a negative
+    ``E[count | R_jk] = count`` (for concordance ``R = sin(pi tau / 2)``), -1 or +1 at the ends of the range. If the matrix has a negative
     eigenvalue, the nearest correlation matrix in Frobenius norm replaces it (Higham, 2002).
 
     Parameters
@@ -56,12 +60,13 @@ def mle_nn(release: Release, *, adjust: str = "btgm") -> CorrelationEstimate:
     """
     check_release(release)
     check_adjustment(adjust)
-    law = sampling_law(release)
-    if adjust == "btgm":
-        counts = posterior_mean_count(release.noisy, law.lower, law.upper, release.noise_law())
-    else:
-        counts = np.clip(release.noisy, law.lower, law.upper).astype(float)
-    estimates = np.array([law.solve(float(count)) for count in counts])
+    laws, noise = sampling_laws(release), release.noise_law()
+    estimates = np.array(
+        [
+            law.solve(_adjusted(noisy, law, noise.marginal(i), adjust))
+            for i, (law, noisy) in enumerate(zip(laws, release.counts, strict=True))
+        ]
+    )
     matrix = matrix_from_pairs(estimates, release.p)
     projected = bool(np.linalg.eigvalsh(matrix)[0] < _NEGATIVE)
     R = nearest_correlation(matrix) if projected else matrix
@@ -95,12 +100,19 @@ def check_adjustment(adjust: str) -> None:
         )
 
 
+def _adjusted(noisy: int, law: SamplingLaw, noise: NoiseLaw, adjust: str) -> float:
+    """Return a noisy count brought back into the range of true ones."""
+    if adjust == "tgm":
+        return float(min(max(noisy, law.lower), law.upper))
+    return float(posterior_mean_count(np.array([noisy]), law.lower, law.upper, noise)[0])
+
+
 def posterior_mean_count(
-    noisy: NDArray[np.int64], lower: int, upper: int, mechanism: Mechanism
+    noisy: NDArray[np.int64], lower: int, upper: int, noise: NoiseLaw
 ) -> NDArray[np.float64]:
     """Return E[true count | noisy count] under a uniform prior over lower..upper (BTGM; paper, eq. 22).
 
-    Summed in logs, since the closed form cancels for tiny epsilon.
+    Summed in logs, since the closed form cancels for tiny epsilon; integrated where the range is large.
 
     Parameters
     ----------
@@ -108,8 +120,7 @@ def posterior_mean_count(
         Any integers.
     lower, upper : int
         Range of true counts.
-    mechanism : Mechanism
-        Whose noise law to use.
+    noise : NoiseLaw
 
     Returns
     -------
@@ -121,10 +132,26 @@ def posterior_mean_count(
     >>> posterior_mean_count(np.array([-45, 5]), 0, 10, Geometric(1.0, 1.0)).round(6)
     array([0.581793, 5.      ])
     """
+    if upper - lower > _SUMMED_UP_TO:
+        return np.array([_mean_by_integrals(float(count), float(lower), float(upper), noise) for count in noisy])
     support = np.arange(lower, upper + 1, dtype=float)
     means = np.empty(len(noisy))
     for i, count in enumerate(noisy):
-        log_weight = mechanism.log_pmf(float(count), support)
+        log_weight = noise.log_pmf(float(count), support)
         weight = np.exp(log_weight - log_weight.max())
         means[i] = np.dot(weight, support) / weight.sum()
     return means
+
+
+def _mean_by_integrals(noisy: float, lower: float, upper: float, noise: NoiseLaw) -> float:
+    """Return the mean of the noise law around `noisy` cut to lower..upper, as a ratio of two integrals."""
+    peak, power = min(max(noisy, lower), upper), np.array([[0.0], [1.0]])
+
+    def log_integrand(count: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_distance = np.where(power > 0.0, np.log(count - lower), 0.0)
+        return np.asarray(noise.log_pmf(noisy, count) + log_distance)
+
+    scale = np.full(2, min(math.sqrt(noise.variance), upper - lower))
+    total = log_integral(log_integrand, peak, np.full(2, peak), scale, lower, upper)
+    return lower + math.exp(total[1] - total[0])

@@ -12,13 +12,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpsurvey.copula.hermite import adaptive_nodes
 from dpsurvey.copula.tilting import tilt_to_mean, tilted_moments
 
+if TYPE_CHECKING:
+    from dpsurvey.privacy.mechanisms import NoiseLaw
+
+_ABSOLUTE, _RELATIVE = 2e-10, 2e-11  # of a table, in log-likelihood; relative to the distance below the mode
 LARGEST_ETA = 40.0  # at the largest float below 1, R corresponds to eta = 38.3
 
 
@@ -177,6 +182,45 @@ class QuadrantLaw:
             return -1.0 if mean <= self.lower else 1.0
         eta = tilt_to_mean(self.log_weights, float(mean - self.lower), 4.0 * LARGEST_ETA)
         return float(correlation(eta))
+
+    def log_likelihood(self, noise: NoiseLaw, noisy: int, R: ArrayLike) -> NDArray[np.float64]:
+        """Return log Pr(noisy count | R), summed over the true count (paper, eq. 17).
+
+        Parameters
+        ----------
+        noise : NoiseLaw
+        noisy : int
+        R : array-like
+            Correlations.
+        """
+        from scipy.special import logsumexp
+
+        R = np.asarray(R, dtype=float)
+        log_noise = noise.log_pmf(noisy, self.support)
+        return np.asarray(logsumexp(log_noise + self.log_pmf(self.support, R[..., None]), axis=-1))
+
+    def tabulate(self, noise: NoiseLaw, noisy: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return nodes in eta and the log-likelihood there with its first two derivatives.
+
+        Parameters
+        ----------
+        noise : NoiseLaw
+        noisy : int
+
+        Returns
+        -------
+        nodes : numpy.ndarray, shape (N,)
+        jets : numpy.ndarray, shape (N, 3)
+        """
+        log_noise = noise.log_pmf(noisy, self.support.astype(float))
+        return adaptive_nodes(self.log_weights, log_noise, LARGEST_ETA, _ABSOLUTE, _RELATIVE)
+
+    def influence(self, x: NDArray[np.float64], y: NDArray[np.float64], R: float) -> NDArray[np.float64]:
+        """Return how rows at latent (x, y) sway the count, but for a constant factor: the sign of their product.
+
+        A row also sways both medians, which does not change the count to first order.
+        """
+        return np.sign(x) * np.sign(y)
 
     def _moments(self, eta: ArrayLike) -> NDArray[np.float64]:
         """Return log total, mean and variance (counted from `lower`), stacked in front of eta's shape."""

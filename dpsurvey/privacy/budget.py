@@ -90,6 +90,33 @@ def check_amount(amount: float, *, what: str = "epsilon") -> float:
     return value
 
 
+def check_delta(delta: float) -> float:
+    """Return delta as a float, or refuse it.
+
+    Parameters
+    ----------
+    delta : float
+        Chance with which the guarantee of epsilon may fail, roughly: 0 for pure epsilon, else far below 1/n.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentError
+        If it is not a number in [0, 1).
+
+    Examples
+    --------
+    >>> check_delta(0)
+    0.0
+    """
+    given: object = delta
+    if isinstance(given, bool) or not isinstance(given, Real):
+        raise ArgumentTypeError("delta is not a number", expected="0, or such as 1e-6", got=type(given).__name__)
+    value = float(given)
+    if not 0.0 <= value < 1.0:
+        raise ArgumentError("delta is not in [0, 1)", expected="0, or such as 1e-6", got=repr(value))
+    return value
+
+
 def spendable(epsilon: float) -> float:
     """Return the largest float that is not above the decimal number the user wrote.
 

@@ -9,6 +9,7 @@ privacy", algorithm 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from secrets import randbelow as secure_randbelow
@@ -88,6 +89,29 @@ def geometric(rate: Fraction, randbelow: RandBelow = secure_randbelow) -> int:
     while _bernoulli_exp(1, 1, randbelow):
         coarse += 1
     return (fine + scale * coarse) // step
+
+
+def two_sided_geometric(rate: Fraction, randbelow: RandBelow = secure_randbelow) -> int:
+    """Draw z with probability exactly proportional to exp(-rate |z|) on all integers (ibid., algorithm 2)."""
+    while True:
+        size, negative = geometric(rate, randbelow), randbelow(2) == 1
+        if size or not negative:
+            return -size if negative else size
+
+
+def discrete_gaussian(variance: Fraction, randbelow: RandBelow = secure_randbelow) -> int:
+    """Draw z with probability exactly proportional to exp(-z^2 / (2 variance)) on all integers (ibid., algorithm 3).
+
+    Parameters
+    ----------
+    variance : Fraction
+        Above 0: the square of the scale.
+    """
+    step = math.isqrt(variance.numerator // variance.denominator) + 1
+    while True:
+        z = two_sided_geometric(Fraction(1, step), randbelow)
+        if bernoulli_exp((abs(z) - variance / step) ** 2 / (2 * variance), randbelow):
+            return z
 
 
 def truncated_two_sided_geometric(

@@ -7,13 +7,13 @@ from typing import Any
 
 from dpsurvey.errors import ArgumentError
 from dpsurvey.privacy.budget import spendable
-from dpsurvey.privacy.statistics import QuadrantCounts
+from dpsurvey.privacy.statistics import Statistic
 
 LARGEST_SCALE = 2.0**52  # the noise then stays inside 64-bit integers but for a chance of exp(-2048)
 SMALLEST_SCALE = 2.0**-52  # no noise at all but for a chance of exp(-2**52); smaller ones would overflow
 
 
-def check_not_tiny(statistic: QuadrantCounts, epsilon: float) -> None:
+def check_not_tiny(statistic: Statistic, epsilon: float) -> None:
     """Refuse an epsilon whose noise would not fit 64-bit integers.
 
     Raises

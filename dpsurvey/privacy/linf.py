@@ -51,7 +51,6 @@ class LInfinity:
 
     name: ClassVar[str] = "linf"
     description: ClassVar[str] = "L-infinity (joint two-sided)"
-    delta: ClassVar[float] = 0.0
     budget: float
     sensitivities: tuple[int, ...]
 
@@ -119,7 +118,7 @@ class LInfinity:
         """Return the law of count i alone."""
         return LInfinityMarginal(self._law(self.sensitivities[i] == self.unit))
 
-    def agrees(self, statistic: Statistic, epsilon: float) -> bool:
+    def agrees(self, statistic: Statistic, epsilon: float, delta: float = 0.0) -> bool:
         """Return whether its parameters are those for this statistic and epsilon."""
         return self == LInfinity.build(statistic, epsilon)
 

@@ -1,26 +1,39 @@
 """The mechanisms: how noise is added to the counts, what it costs, and its exact law.
 
 A mechanism is built from public numbers alone (a statistic's range and sensitivities, and epsilon). It draws
-secure noise with ``release``, insecure seeded noise for simulations with ``simulate``, and gives its law as
-``log_pmf(noisy, true)``. Times the law of a true count that must be log-concave in the true count, since the
-likelihood sums outwards from a single peak.
+secure noise with ``release``, insecure seeded noise for simulations with ``simulate``, and gives the law of each
+count's noise with ``marginal(i)``. Times the law of a true count that must be log-concave in the true count, since
+the likelihood sums outwards from a single peak.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsurvey.errors import UnknownNameError
+from dpsurvey.errors import ArgumentError, UnknownNameError
 from dpsurvey.privacy.budget import spendable
+from dpsurvey.privacy.gaussian import DiscreteGaussian
 from dpsurvey.privacy.laplace import SMALLEST_SCALE, check_not_tiny, check_positive, discrete_laplace
+from dpsurvey.privacy.linf import LInfinity
 from dpsurvey.privacy.rgm import RangePreservingGeometric
-from dpsurvey.privacy.statistics import QuadrantCounts
+from dpsurvey.privacy.statistics import Statistic
+
+
+class NoiseLaw(Protocol):
+    """The law of one count's noise."""
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise, in squared counts."""
+
+    def log_pmf(self, noisy: ArrayLike, true: ArrayLike) -> NDArray[np.float64]:
+        """Return log Pr(noisy count | true count), elementwise with broadcasting, smoothly between integers."""
 
 
 class Mechanism(Protocol):
@@ -39,20 +52,20 @@ class Mechanism(Protocol):
     def simulate(self, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Add noise of the same law from a seeded generator: for simulations only."""
 
-    def log_pmf(self, noisy: ArrayLike, true: ArrayLike) -> NDArray[np.float64]:
-        """Return log Pr(noisy count | true count), elementwise with broadcasting."""
+    def marginal(self, i: int) -> NoiseLaw:
+        """Return the law of the noise of count i, whatever happens to the others."""
 
-    def agrees(self, statistic: QuadrantCounts, epsilon: float) -> bool:
-        """Return whether its parameters are those for this statistic and epsilon."""
+    def agrees(self, statistic: Statistic, epsilon: float, delta: float = 0.0) -> bool:
+        """Return whether its parameters are those for this statistic, epsilon and delta."""
 
 
 @dataclass(frozen=True, slots=True)
 class Geometric:
     """Two-sided geometric noise, Pr(d) = (1-a)/(1+a) a^|d| with a = exp(-1/scale) (paper, eq. 14).
 
-    With ``scale = m / epsilon`` each of the m counts gets epsilon/m, and the vector as a whole is
-    epsilon-differentially private, since its L1 sensitivity is m. Noise is OpenDP's discrete Laplace on 64-bit
-    integers.
+    With scale = L1 sensitivity / epsilon the vector as a whole is epsilon-differentially private. For quadrant
+    counts that is ``m / epsilon``: each of the m counts gets epsilon/m. Noise is OpenDP's discrete Laplace on
+    64-bit integers.
 
     Parameters
     ----------
@@ -72,7 +85,7 @@ class Geometric:
         check_positive("privacy map", self.privacy_map)
 
     @classmethod
-    def build(cls, statistic: QuadrantCounts, epsilon: float) -> Geometric:
+    def build(cls, statistic: Statistic, epsilon: float) -> Geometric:
         """Return the mechanism whose privacy map is at most epsilon, with the smallest such scale.
 
         Raises
@@ -82,6 +95,7 @@ class Geometric:
 
         Examples
         --------
+        >>> from dpsurvey.privacy.statistics import QuadrantCounts
         >>> Geometric.build(QuadrantCounts(n=100, p=3), 1.0)
         Geometric(scale=3.0, privacy_map=1.0)
         """
@@ -122,8 +136,18 @@ class Geometric:
         value += math.log(math.tanh(0.5 / self.scale))
         return value
 
-    def agrees(self, statistic: QuadrantCounts, epsilon: float) -> bool:
-        """Return whether scale = m / epsilon but for rounding, and the recorded cost is its own, at most epsilon."""
+    @property
+    def variance(self) -> float:
+        """Variance of the noise, ``1 / (2 sinh(1/(2 scale))^2)``."""
+        half = 0.5 / self.scale
+        return 0.5 / math.sinh(half) ** 2 if half < 300.0 else 0.0
+
+    def marginal(self, i: int) -> Geometric:
+        """Return the law of count i: its noise is independent of the others'."""
+        return self
+
+    def agrees(self, statistic: Statistic, epsilon: float, delta: float = 0.0) -> bool:
+        """Return whether scale = L1 sensitivity / epsilon but for rounding, and the recorded cost is its own, at most epsilon."""
         sensitivity = statistic.l1_sensitivity
         return (
             math.isclose(self.scale, max(sensitivity / epsilon, SMALLEST_SCALE), rel_tol=1e-9)
@@ -132,18 +156,42 @@ class Geometric:
         )
 
 
-_BUILDERS: dict[str, Callable[[QuadrantCounts, float], Mechanism]] = {
-    Geometric.name: Geometric.build,
-    RangePreservingGeometric.name: RangePreservingGeometric.build,
-}
-_KINDS: dict[str, Callable[..., Mechanism]] = {
-    Geometric.name: Geometric,
-    RangePreservingGeometric.name: RangePreservingGeometric,
-}
+_KINDS = (Geometric, RangePreservingGeometric, LInfinity, DiscreteGaussian)
+_MECHANISMS: dict[str, Any] = {kind.name: kind for kind in _KINDS}
+MECHANISMS = tuple(_MECHANISMS)
 
 
-def build_mechanism(name: str, statistic: QuadrantCounts, epsilon: float) -> Mechanism:
-    """Return the mechanism called `name`, calibrated so that the whole vector costs at most epsilon.
+def build_mechanism(name: str, statistic: Statistic, epsilon: float, delta: float = 0.0) -> Mechanism:
+    """Return the mechanism called `name`, calibrated so that the whole vector costs at most (epsilon, delta).
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name.
+    ArgumentError
+        If delta is above 0 where the mechanism has pure epsilon, or 0 where it cannot; or if counts of different
+        kinds are to get noise other than "linf".
+    """
+    _check_name(name)
+    if len(set(statistic.kinds)) > 1 and name != LInfinity.name:
+        raise ArgumentError(
+            "counts of two kinds in one release need joint noise",
+            expected="mechanism='linf' where some columns are coarse",
+            got=repr(name),
+        )
+    if name == DiscreteGaussian.name:
+        return DiscreteGaussian.build(statistic, epsilon, delta)
+    if delta != 0.0:
+        raise ArgumentError(
+            f"the {name!r} mechanism has pure epsilon", expected="delta = 0", got=repr(delta),
+            hint="mechanism='gaussian' uses delta",
+        )  # fmt: skip
+    built: Mechanism = _MECHANISMS[name].build(statistic, epsilon)
+    return built
+
+
+def load_mechanism(name: str, parameters: Mapping[str, float | int], statistic: Statistic) -> Mechanism:
+    """Return the mechanism that a release records, from its public parameters and its statistic.
 
     Raises
     ------
@@ -151,23 +199,12 @@ def build_mechanism(name: str, statistic: QuadrantCounts, epsilon: float) -> Mec
         If there is none of that name.
     """
     _check_name(name)
-    return _BUILDERS[name](statistic, epsilon)
-
-
-def load_mechanism(name: str, parameters: Mapping[str, float | int]) -> Mechanism:
-    """Return the mechanism that a release records, from its public parameters.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none of that name.
-    """
-    _check_name(name)
-    return _KINDS[name](**parameters)
+    if name == LInfinity.name:
+        return LInfinity.load(statistic, **parameters)  # type: ignore[arg-type]
+    loaded: Mechanism = _MECHANISMS[name](**parameters)
+    return loaded
 
 
 def _check_name(name: str) -> None:
-    if not isinstance(name, str) or name not in _BUILDERS:
-        raise UnknownNameError(
-            "no such mechanism", expected=" or ".join(map(repr, _BUILDERS)), got=repr(name)
-        )
+    if not isinstance(name, str) or name not in _MECHANISMS:
+        raise UnknownNameError("no such mechanism", expected=" or ".join(map(repr, MECHANISMS)), got=repr(name))

@@ -17,7 +17,7 @@ from dpsurvey.errors import MissingFileError, ReleaseFormatError
 from dpsurvey.privacy.budget import written
 from dpsurvey.privacy.mechanisms import Mechanism, load_mechanism
 from dpsurvey.privacy.release_check import check_release, is_integer
-from dpsurvey.privacy.statistics import QuadrantCounts, make_statistic
+from dpsurvey.privacy.statistics import Statistic, make_statistic
 
 FORMAT = "dpsurvey.release"
 SCHEMA_VERSION = 1
@@ -57,6 +57,9 @@ class Release:
         Declared subpopulation rules.
     rounding : int or None
         Decimals to which values were rounded before counting.
+    coarse : tuple of str
+        Variables declared to have few levels: pairs with one of them are quadrant counts in a release of
+        concordance counts.
     versions : dict
         Library -> version.
     secure : bool
@@ -90,6 +93,7 @@ class Release:
     labels: dict[str, str] = field(default_factory=dict)
     filters: tuple[str, ...] = ()
     rounding: int | None = None
+    coarse: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     ledger: dict[str, str | int] | None = None
 
@@ -123,13 +127,15 @@ class Release:
         """The noisy counts as an array, shape (m,)."""
         return np.array(self.counts, dtype=np.int64)
 
-    def statistic_law(self) -> QuadrantCounts:
+    def statistic_law(self) -> Statistic:
         """Return the statistic's range and sensitivities for this n and p."""
-        return make_statistic(self.statistic, self.n, self.p)
+        return make_statistic(
+            self.statistic, self.n, self.p, tuple(self.variables.index(name) for name in self.coarse)
+        )
 
     def noise_law(self) -> Mechanism:
-        """Return the mechanism, whose ``log_pmf`` is the law of the noise."""
-        return load_mechanism(self.mechanism, self.parameters)
+        """Return the mechanism, whose ``marginal(i)`` is the law of the noise of count i."""
+        return load_mechanism(self.mechanism, self.parameters, self.statistic_law())
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row a pair: var1, var2 and the noisy count."""
@@ -173,7 +179,7 @@ class Release:
                 "the fields do not match the schema", expected=f"also {missing}" if missing else "no further fields",
                 got=f"unknown {[name[:80] for name in extra[:10]]}" if extra else "fields missing",
             )  # fmt: skip
-        tuples = {"variables", "counts", "filters"}
+        tuples = {"variables", "counts", "filters", "coarse"}
         for name in tuples:
             if not isinstance(values[name], list):
                 raise ReleaseFormatError(f"{name} is not a list")
@@ -222,15 +228,14 @@ class Release:
 
     def statement(self) -> str:
         """Return a paragraph for a methods section, with this release's own numbers."""
-        noise = self.noise_law().description
         rules = f" after the declared filters {'; '.join(self.filters)}" if self.filters else ""
         rounded = "" if self.rounding is None else f" Values were rounded to {self.rounding} decimals first."
+        promise = "(epsilon, delta)" if self.delta else "epsilon"
         text = (
             f"Correlations of {self.p} variables ({', '.join(self.variables)}) were inferred from a single "
-            f"differentially private release computed on n = {self.n} complete rows{rules}.{rounded} Each variable "
-            f"was split at its median, ties broken by fixed random keys (seed {self.key_seed}); for each of the "
-            f"{self.m} pairs the number of rows in the upper half of both variables was released with {noise} "
-            f"noise. The release satisfies epsilon-differential privacy with epsilon = {written(self.epsilon)} "
+            f"differentially private release computed on n = {self.n} complete rows{rules}.{rounded} "
+            f"{self._counting()} with {self.noise_law().description} noise. "
+            f"The release satisfies {promise}-differential privacy with epsilon = {written(self.epsilon)} "
             f"(delta = {written(self.delta)}) for the rule '{self.neighbours}' with n public; how many rows were "
             "complete, and the choice of variables and filters, are outside this guarantee. Survey weights and "
             "the sampling design were not used. Correlations are those of a Gaussian copula, on the scale of "
@@ -239,6 +244,25 @@ class Release:
         if not self.secure:
             text += " THE NOISE OF THIS RELEASE CAME FROM A SEEDED GENERATOR: it is a simulation and protects nobody."
         return text
+
+    def _counting(self) -> str:
+        """Return what was counted, up to the word 'released'."""
+        ties = f"ties broken by fixed random keys (seed {self.key_seed})"
+        if self.statistic == "quadrant":
+            return (
+                f"Each variable was split at its median, {ties}; for each of the {self.m} pairs the number of rows "
+                "in the upper half of both variables was released"
+            )
+        coarse = ""
+        if self.coarse:
+            coarse = (
+                f" (or, for pairs with {', '.join(self.coarse)}, declared to have few levels, of rows in the upper "
+                "half of both variables, each split at its median)"
+            )
+        return (
+            f"Each variable ranked the rows, {ties}; for each of the {self.m} pairs the number of pairs of rows "
+            f"that the two variables rank differently{coarse} was released"
+        )
 
     def __repr__(self) -> str:
         safety = "secure noise" if self.secure else "INSECURE noise (simulation)"

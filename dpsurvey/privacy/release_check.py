@@ -37,6 +37,10 @@ def check_release(release: Release) -> None:
     _expect(release.neighbours == NEIGHBOURS, f"the neighbour rule is not {NEIGHBOURS!r}")
     _expect(0 <= release.key_seed < 2**64, "key_seed is not within 0 and 2**64 - 1")
     _expect(set(release.labels) <= set(release.variables), "a label belongs to no variable")
+    _expect(
+        set(release.coarse) <= set(release.variables) and len(set(release.coarse)) == len(release.coarse),
+        "coarse does not name some of the variables, each once",
+    )
     _check_laws(release)
 
 
@@ -54,6 +58,7 @@ def _check_types(release: Release) -> None:
         isinstance(release.counts, tuple) and all(map(is_integer, release.counts)), "counts are not integers"
     )
     _expect(isinstance(release.filters, tuple) and texts(release.filters), "filters is not a list of rules")
+    _expect(isinstance(release.coarse, tuple) and texts(release.coarse), "coarse is not a list of names")
     _expect(is_integer(release.n) and is_integer(release.key_seed), "n or key_seed is not an integer")
     _expect(number(release.epsilon) and number(release.delta), "epsilon or delta is not a number")
     _expect(isinstance(release.secure, bool), "secure is not true or false")
@@ -94,14 +99,16 @@ def _check_laws(release: Release) -> None:
     """Check that the recorded statistic and mechanism exist and that their numbers agree with n, p and epsilon."""
     try:
         statistic, mechanism = release.statistic_law(), release.noise_law()
-        agrees = mechanism.agrees(statistic, float(release.epsilon))
+        agrees = mechanism.agrees(statistic, float(release.epsilon), float(release.delta))
     except (DpsurveyError, TypeError, ValueError, OverflowError) as error:
         raise ReleaseFormatError(
             "statistic, mechanism and parameters do not name a known law", got=type(error).__name__
         ) from None
     _expect(agrees, "the mechanism's parameters do not belong to this n, p and epsilon")
-    possible = np.isfinite(mechanism.log_pmf(release.noisy, statistic.lower))
-    _expect(bool(possible.all()), "a count lies outside the mechanism's range")
+    _expect(release.delta == 0.0 or release.mechanism == "gaussian", "the mechanism has no delta")
+    laws = [mechanism.marginal(i) for i in range(release.m)]
+    possible = [np.isfinite(law.log_pmf(c, statistic.lower)) for law, c in zip(laws, release.counts, strict=True)]
+    _expect(all(map(bool, possible)), "a count lies outside the mechanism's range")
 
 
 def _expect(condition: bool, problem: str) -> None:

@@ -15,7 +15,7 @@ from dpsurvey.errors import ArgumentError
 from dpsurvey.privacy.budget import spendable
 from dpsurvey.privacy.exact import truncated_two_sided_geometric
 from dpsurvey.privacy.laplace import SMALLEST_SCALE, check_not_tiny, check_positive, discrete_laplace
-from dpsurvey.privacy.statistics import QuadrantCounts
+from dpsurvey.privacy.statistics import Statistic
 
 _DIGITS = Context(prec=60, traps=[InvalidOperation, DivisionByZero, Overflow])
 
@@ -50,7 +50,7 @@ class RangePreservingGeometric:
             raise ArgumentError("the range is not two integers, the smaller one first")
 
     @classmethod
-    def build(cls, statistic: QuadrantCounts, epsilon: float) -> RangePreservingGeometric:
+    def build(cls, statistic: Statistic, epsilon: float) -> RangePreservingGeometric:
         """Return the mechanism that spends epsilon/m on each count.
 
         Raises
@@ -60,6 +60,7 @@ class RangePreservingGeometric:
 
         Examples
         --------
+        >>> from dpsurvey.privacy.statistics import QuadrantCounts
         >>> RangePreservingGeometric.build(QuadrantCounts(n=50, p=2), 0.25).rate.__round__(5)
         0.14209
         """
@@ -90,14 +91,28 @@ class RangePreservingGeometric:
 
     def simulate(self, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw from the same law by inversion with `rng`: reproducible, hence insecure."""
-        support = np.arange(self.lower, self.upper + 1)
-        draws = np.empty(counts.shape, dtype=np.int64)
-        for i, count in enumerate(counts):
-            cdf = np.cumsum(np.exp(self.log_pmf(support, count)))
-            draws[i] = support[
-                min(np.searchsorted(cdf, rng.random() * cdf[-1], side="right"), len(support) - 1)
-            ]
-        return draws
+        t = counts.astype(float)
+        below, above = (-np.expm1(-self.rate * width) for width in (t - self.lower, self.upper - t))
+        a = math.exp(-self.rate)
+        side = rng.random(counts.shape) * (1.0 - a + a * (below + above))
+        left, right = side < a * below, side >= 1.0 - a + a * below
+        inside = np.where(left, below, above) * rng.random(counts.shape)
+        steps = 1.0 + np.floor(np.log1p(-inside) / -self.rate)
+        noisy = t + np.where(left, -steps, np.where(right, steps, 0.0))
+        return np.clip(noisy, self.lower, self.upper).astype(np.int64)
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise of a count in the middle of the range."""
+        reach, a = self.rate * (self.upper - self.lower) / 2.0, math.exp(-self.rate)
+        if reach < 1e-3:
+            return (self.upper - self.lower) ** 2 / 12.0
+        kept = 1.0 - math.exp(-reach) * (1.0 + reach + reach * reach / 2.0) if reach < 700.0 else 1.0
+        return 2.0 * a / (1.0 - a) ** 2 * kept / -math.expm1(-reach)
+
+    def marginal(self, i: int) -> RangePreservingGeometric:
+        """Return the law of count i: its noise is independent of the others'."""
+        return self
 
     def log_pmf(self, noisy: ArrayLike, true: ArrayLike) -> NDArray[np.float64]:
         """Return log Pr(noisy | true) for true counts in the range; minus infinity for noisy ones outside it.
@@ -114,7 +129,7 @@ class RangePreservingGeometric:
         inside = (s >= self.lower) & (s <= self.upper)
         return np.asarray(np.where(inside, -self.rate * np.abs(s - t) - log_total, -np.inf))
 
-    def agrees(self, statistic: QuadrantCounts, epsilon: float) -> bool:
+    def agrees(self, statistic: Statistic, epsilon: float, delta: float = 0.0) -> bool:
         """Return whether rate and range are those for this statistic and epsilon."""
         expected = RangePreservingGeometric.build(statistic, epsilon)
         same_range = (self.lower, self.upper) == (expected.lower, expected.upper)
