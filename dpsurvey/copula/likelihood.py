@@ -159,7 +159,9 @@ def tabulate_counts(law: QuadrantLaw, noise: Mechanism, counts: Sequence[int]) -
 
     def one(noisy: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         log_noise = noise.log_pmf(noisy, true)
-        nodes, jets = adaptive_nodes(law.log_weights, log_noise, LARGEST_ETA, _ABSOLUTE, _RELATIVE)
+        largest = log_noise.max()  # far below 0 for a count far outside the range, where it would cost digits
+        nodes, jets = adaptive_nodes(law.log_weights, log_noise - largest, LARGEST_ETA, _ABSOLUTE, _RELATIVE)
+        jets[:, 0] += largest
         return nodes, jets
 
     with ThreadPoolExecutor(available_cores()) as pool:
