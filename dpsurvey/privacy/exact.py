@@ -6,7 +6,6 @@ privacy", algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from secrets import randbelow
 
@@ -61,9 +60,21 @@ def geometric(rate: Fraction) -> int:
     return (fine + scale * coarse) // step
 
 
-def truncated_two_sided_geometric(
-    center: int, lower: int, upper: int, rate: Fraction, unbounded: Callable[[], int]
-) -> int:
+def two_sided_geometric(rate: Fraction) -> int:
+    """Draw any integer z with probability exactly proportional to exp(-rate |z|), rate > 0 (ibid., algorithm 2).
+
+    Examples
+    --------
+    >>> two_sided_geometric(Fraction(10**6))  # any other than 0 has a chance of exp(-10**6)
+    0
+    """
+    while True:
+        size, negative = geometric(rate), bool(randbelow(2))
+        if size or not negative:  # 0 has one sign only
+            return -size if negative else size
+
+
+def truncated_two_sided_geometric(center: int, lower: int, upper: int, rate: Fraction) -> int:
     """Draw s in lower..upper with probability exactly proportional to exp(-rate |s - center|).
 
     Rejection from one of two exact proposals, chosen by public numbers alone: uniform on the range where the
@@ -75,8 +86,11 @@ def truncated_two_sided_geometric(
         ``lower <= center <= upper``.
     rate : Fraction
         Above 0.
-    unbounded : callable
-        Draws z on all integers with probability proportional to exp(-rate |z|).
+
+    Examples
+    --------
+    >>> truncated_two_sided_geometric(0, 0, 9, Fraction(1, 1000)) in range(10)
+    True
     """
     if rate * (upper - lower) < 1:
         while True:
@@ -84,6 +98,6 @@ def truncated_two_sided_geometric(
             if bernoulli_exp(rate * abs(s - center)):
                 return s
     while True:
-        s = center + unbounded()
+        s = center + two_sided_geometric(rate)
         if lower <= s <= upper:
             return s
