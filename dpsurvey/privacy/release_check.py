@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dpsurvey.privacy.release import Release
 
 _LARGEST_N = 10**9
+_IMPOSSIBLE = -1e5  # log-probability: a count out there was not drawn, and its likelihood would have no digits left
 
 
 def check_release(release: Release) -> None:
@@ -100,8 +101,9 @@ def _check_laws(release: Release) -> None:
             "statistic, mechanism and parameters do not name a known law", got=type(error).__name__
         ) from None
     _expect(agrees, "the mechanism's parameters do not belong to this n, p and epsilon")
-    possible = np.isfinite(mechanism.log_pmf(release.noisy, statistic.lower))
-    _expect(bool(possible.all()), "a count lies outside the mechanism's range")
+    nearest = np.clip(release.noisy, statistic.lower, statistic.upper)
+    possible = mechanism.log_pmf(release.noisy, nearest) > _IMPOSSIBLE
+    _expect(bool(possible.all()), "a count lies where the mechanism's noise cannot have taken it")
 
 
 def _expect(condition: bool, problem: str) -> None:
