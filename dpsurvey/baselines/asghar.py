@@ -54,9 +54,9 @@ def asghar_dpc(
     epsilon : float
         Total over the m = p(p-1)/2 pairs, each getting epsilon/m.
     thresholds : mapping of str to float
-        Where to split each variable: "high" is above (ordered categories count from 0). They must be PUBLIC numbers, fixed without looking at
-        the rows. The paper takes each law's theoretical median, rounded to two decimals; the median of the
-        rows would leak and is outside the guarantee.
+        Where to split each variable: "high" is above (ordered categories count from 0). They must be PUBLIC
+        numbers, fixed without looking at the rows. The paper takes each law's theoretical median, rounded to
+        two decimals; the median of the rows would leak and is outside the guarantee.
     columns : sequence of str, optional
         The variables; every column by default.
     ledger : Ledger or path, optional
