@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpsurvey.privacy.release import Release
 
 _LARGEST_N = 10**9
-_IMPOSSIBLE = -1e5  # log-probability: a count out there was not drawn, and its likelihood would have no digits left
+_IMPOSSIBLE = -1e5  # log-probability: no draw ends out there, and its likelihood would have no digits left
 
 
 def check_release(release: Release) -> None:
