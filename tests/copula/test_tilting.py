@@ -29,7 +29,9 @@ def log_concave(size: int, rng: np.random.Generator) -> np.ndarray:
 @pytest.mark.parametrize("size", [2, 3, 7, 60, 1500])
 def test_moments_are_those_of_the_full_sum(size: int, eta: float) -> None:
     weights = log_concave(size, np.random.default_rng(size))
-    np.testing.assert_allclose(tilted_moments(weights, eta), brute_moments(weights, eta), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(
+        tilted_moments(weights, eta), brute_moments(weights, eta), rtol=1e-11, atol=1e-11
+    )
 
 
 @pytest.mark.parametrize("eta", [-20.0, -1.0, 0.0, 2.0, 20.0])
@@ -81,7 +83,9 @@ def test_jet_is_log_likelihood_score_and_curvature(n: int, epsilon: float, mecha
             total, mean, variance = brute_moments(law.log_weights, eta)
             posterior = brute_moments(law.log_weights + log_noise, eta)
             expected = np.subtract(posterior, (total, mean, variance))
-            np.testing.assert_allclose(noise_jet(law.log_weights, log_noise, eta), expected, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(
+                noise_jet(law.log_weights, log_noise, eta), expected, rtol=1e-9, atol=1e-9
+            )
 
 
 def test_parts_recombine_to_the_log_total() -> None:
