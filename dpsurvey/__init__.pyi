@@ -1,6 +1,8 @@
 # The public names, loaded on first use by dpsurvey/__init__.py (lazy_loader reads this file at run time).
 from . import errors as errors
+from .baselines.asghar import asghar_dpc as asghar_dpc
 from .baselines.erl import erl as erl
+from .baselines.li_kendall import li_kendall as li_kendall
 from .baselines.ols import ols_benchmark as ols_benchmark
 from .confidential import nhanes as nhanes
 from .confidential.codebook import Codebook as Codebook

@@ -133,14 +133,14 @@ def erl(
         odens=odens,
         seed=seed,
     )
-    taken, matrices, facts = _run(engine, plan.table, plan.sampling, progress)
+    taken, matrices, facts = run_engine(engine, plan.table, plan.sampling, progress)
     return plan.posterior(taken, matrices, facts)
 
 
-def _run(
+def run_engine(
     engine: str, table: RankTable, sampling: Sampling, progress: bool
 ) -> tuple[str, Array, dict[str, Any]]:
-    """Return the engine taken, draws (chain, draw, p, p) and what the engine has to say."""
+    """Sample, and return the engine taken, draws (chain, draw, p, p) and what the engine has to say."""
     facts: dict[str, Any] = {}
     if engine == "auto":
         from dpsurvey.baselines.rbridge import best_engine

@@ -107,7 +107,7 @@ def release(
     names = select_columns(df, columns)
     check_domain(df, names)
     keys = _checked_keys(keys)
-    _check_rng(insecure_rng)
+    check_rng(insecure_rng)
     total, delta = check_epsilon(epsilon), check_delta(delta)
     few = coarse_columns(df, names, coarse, statistic)
     law = make_statistic(statistic, len(df), len(names), tuple(names.index(name) for name in few))
@@ -132,7 +132,7 @@ def release(
     spec = {"variables": list(names), "n": len(df), "statistic": statistic, "mechanism": mechanism}
     if few:
         spec["coarse"] = list(few)
-    receipt = _reserve(ledger, total, spec, simulated=insecure_rng is not None)
+    receipt = reserve(ledger, total, spec, simulated=insecure_rng is not None)
     # From here on epsilon counts as spent.
     counts = _count(df, names, keys, law)
     noisy = noise.release(counts) if insecure_rng is None else noise.simulate(counts, insecure_rng)
@@ -156,7 +156,13 @@ def _checked_keys(keys: TieKeys | None) -> TieKeys:
     return TieKeys() if keys is None else keys
 
 
-def _check_rng(rng: np.random.Generator | None) -> None:
+def check_rng(rng: np.random.Generator | None) -> None:
+    """Refuse what is not a generator for simulations.
+
+    Raises
+    ------
+    ArgumentTypeError
+    """
     if rng is not None and not isinstance(rng, np.random.Generator):
         raise ArgumentTypeError(
             "insecure_rng is not a generator",
@@ -182,9 +188,24 @@ def _declared(codebook: Codebook | None, df: pd.DataFrame, names: tuple[str, ...
     }
 
 
-def _reserve(
+def reserve(
     ledger: Ledger | str | os.PathLike[str] | None, epsilon: float, spec: dict[str, Any], *, simulated: bool
 ) -> dict[str, str | int] | None:
+    """Reserve epsilon in a ledger and return the receipt; without one, warn (at the caller's caller) unless simulated.
+
+    Parameters
+    ----------
+    ledger : Ledger or path or None
+    epsilon : float
+    spec : dict
+        Public facts of what it is spent on.
+    simulated : bool
+        Whether the noise is seeded, so that nothing real is spent.
+
+    Raises
+    ------
+    BudgetExceededError, LedgerError, MissingFileError
+    """
     if ledger is None:
         if not simulated:
             warnings.warn(

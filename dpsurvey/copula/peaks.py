@@ -41,7 +41,7 @@ def log_integral(
     >>> one = np.ones(1)
     >>> value = log_integral(lambda x: -0.5 * x * x - 3.0 * abs(x), 0.0, 0.0 * one, one, -30.0, 30.0)
     >>> value.round(10)  # log(2 sqrt(2 pi) exp(9/2) Phi(-3))
-    array([-0.49554498])
+    array([-0.49564051])
     """
     kink = min(max(kink, low), high)
     near = center[:, None] + width[:, None] * np.linspace(-12.0, 12.0, _COARSE)

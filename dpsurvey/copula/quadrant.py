@@ -213,7 +213,10 @@ class QuadrantLaw:
         jets : numpy.ndarray, shape (N, 3)
         """
         log_noise = noise.log_pmf(noisy, self.support.astype(float))
-        return adaptive_nodes(self.log_weights, log_noise, LARGEST_ETA, _ABSOLUTE, _RELATIVE)
+        largest = log_noise.max()  # far below 0 for a count far outside the range, where it would cost digits
+        nodes, jets = adaptive_nodes(self.log_weights, log_noise - largest, LARGEST_ETA, _ABSOLUTE, _RELATIVE)
+        jets[:, 0] += largest
+        return nodes, jets
 
     def influence(self, x: NDArray[np.float64], y: NDArray[np.float64], R: float) -> NDArray[np.float64]:
         """Return how rows at latent (x, y) sway the count, but for a constant factor: the sign of their product.

@@ -72,6 +72,12 @@ class ConcordanceCounts:
         return tuple(1 if kind == "quadrant" else self.n - 1 for kind in self.kinds)
 
     @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """Smallest and largest possible value of each count; quadrant counts go from n mod 2 to ceil(n/2)."""
+        quadrant, own = (self.n % 2, (self.n + 1) // 2), (self.lower, self.upper)
+        return tuple(quadrant if kind == "quadrant" else own for kind in self.kinds)
+
+    @property
     def lower(self) -> int:
         """Smallest discordant count, 0."""
         return 0

@@ -92,10 +92,16 @@ def geometric(rate: Fraction, randbelow: RandBelow = secure_randbelow) -> int:
 
 
 def two_sided_geometric(rate: Fraction, randbelow: RandBelow = secure_randbelow) -> int:
-    """Draw z with probability exactly proportional to exp(-rate |z|) on all integers (ibid., algorithm 2)."""
+    """Draw any integer z with probability exactly proportional to exp(-rate |z|), rate > 0 (ibid., algorithm 2).
+
+    Examples
+    --------
+    >>> two_sided_geometric(Fraction(10**6))  # any other than 0 has a chance of exp(-10**6)
+    0
+    """
     while True:
-        size, negative = geometric(rate, randbelow), randbelow(2) == 1
-        if size or not negative:
+        size, negative = geometric(rate, randbelow), bool(randbelow(2))
+        if size or not negative:  # 0 has one sign only
             return -size if negative else size
 
 
@@ -114,9 +120,7 @@ def discrete_gaussian(variance: Fraction, randbelow: RandBelow = secure_randbelo
             return z
 
 
-def truncated_two_sided_geometric(
-    center: int, lower: int, upper: int, rate: Fraction, unbounded: Callable[[], int]
-) -> int:
+def truncated_two_sided_geometric(center: int, lower: int, upper: int, rate: Fraction) -> int:
     """Draw s in lower..upper with probability exactly proportional to exp(-rate |s - center|).
 
     Rejection from one of two exact proposals, chosen by public numbers alone: uniform on the range where the
@@ -128,8 +132,11 @@ def truncated_two_sided_geometric(
         ``lower <= center <= upper``.
     rate : Fraction
         Above 0.
-    unbounded : callable
-        Draws z on all integers with probability proportional to exp(-rate |z|).
+
+    Examples
+    --------
+    >>> truncated_two_sided_geometric(0, 0, 9, Fraction(1, 1000)) in range(10)
+    True
     """
     if rate * (upper - lower) < 1:
         while True:
@@ -137,6 +144,6 @@ def truncated_two_sided_geometric(
             if bernoulli_exp(rate * abs(s - center)):
                 return s
     while True:
-        s = center + unbounded()
+        s = center + two_sided_geometric(rate)
         if lower <= s <= upper:
             return s

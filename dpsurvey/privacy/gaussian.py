@@ -62,7 +62,7 @@ class DiscreteGaussian:
         >>> from dpsurvey.privacy.statistics import QuadrantCounts
         >>> law = DiscreteGaussian.build(QuadrantCounts(n=500, p=5), 1.0, 1e-6)
         >>> round(law.scale, 1), law.privacy_map <= 1.0
-        (14.5, True)
+        (14.3, True)
         """
         if not delta > 0.0:
             raise ArgumentError(
@@ -134,15 +134,14 @@ def _calibrate(sensitivity: float, epsilon: float, delta: float) -> tuple[float,
     def cost(scale: float) -> float:
         return float(_converted(scale).map(largest).epsilon(delta))
 
-    low = high = max(largest * math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon, SMALLEST_SCALE)
+    start = largest * math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon
+    if start > LARGEST_SCALE:
+        raise ArgumentError(
+            "epsilon is too small for noise in 64-bit integers", expected="a larger epsilon", got=repr(epsilon)
+        )
+    low = high = max(start, SMALLEST_SCALE)
     while cost(high) > epsilon:
         low, high = high, 2.0 * high
-        if high > LARGEST_SCALE:
-            raise ArgumentError(
-                "epsilon is too small for noise in 64-bit integers",
-                expected="a larger epsilon",
-                got=repr(epsilon),
-            )
     while low > SMALLEST_SCALE and cost(low) <= epsilon:
         low, high = low / 2.0, low
     while high / low > 1.0 + 1e-9:

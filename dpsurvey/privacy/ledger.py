@@ -83,11 +83,7 @@ class Ledger:
     path: Path
 
     def __post_init__(self) -> None:
-        if not isinstance(self.path, str | os.PathLike):
-            raise ArgumentTypeError(
-                "the ledger is not a path", expected="a path or a Ledger", got=type(self.path).__name__
-            )
-        object.__setattr__(self, "path", Path(os.path.realpath(os.fsdecode(self.path))))
+        object.__setattr__(self, "path", _real_path(self.path))
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, dataset: str, budget: float) -> Ledger:
@@ -118,7 +114,7 @@ class Ledger:
         """
         if not isinstance(dataset, str) or not dataset.strip():
             raise ArgumentError("the data set has no label", expected="text such as 'NHANES 2017-18 diet'")
-        ledger = cls(Path(path))
+        ledger = cls(_real_path(path))
         header = header_record(str(dataset), decimal(check_epsilon(budget, what="budget")))
         with ledger._locked():
             if ledger.path.exists():
@@ -141,7 +137,7 @@ class Ledger:
         LedgerError
             If it is damaged, with the number of the line.
         """
-        ledger = cls(Path(path))
+        ledger = cls(_real_path(path))
         ledger._read()
         return ledger
 
@@ -283,6 +279,14 @@ class Ledger:
 def as_ledger(ledger: Ledger | str | os.PathLike[str]) -> Ledger:
     """Return a ledger given itself or its path."""
     return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+
+
+def _real_path(path: object) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentTypeError(
+            "the ledger is not a path", expected="a path or a Ledger", got=type(path).__name__
+        )
+    return Path(os.path.realpath(os.fsdecode(path)))
 
 
 def _check_enough(records: list[dict[str, Any]], requested: Decimal) -> None:

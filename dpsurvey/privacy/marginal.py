@@ -94,6 +94,11 @@ def marginal_noise(budget: float, unit: int, wide: int, narrow: int) -> tuple[Ma
 
     def law(log_points: Array, reach: Array, scale: int) -> MarginalNoise:
         per_cell = np.logaddexp.reduce(log_weight - log_points, axis=1)
+        # Beyond the last edge terms fall in a ratio that changes little: a geometric series.
+        log_ratio = (m - 1) * math.log1p(1.0 / (edges[-1] + 0.5)) - rate
+        cells = edges[-1] - edges[-2]
+        rest = per_cell[-1] + cells * log_ratio - math.log(-math.expm1(cells * log_ratio))
+        per_cell[-1] = np.logaddexp(per_cell[-1], rest)
         tails = np.logaddexp.accumulate(per_cell[::-1])[::-1] - log_total
         here = edges[:-1] % scale == 0.0
         distance = edges[:-1][here] / scale

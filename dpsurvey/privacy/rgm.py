@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpsurvey.errors import ArgumentError
 from dpsurvey.privacy.budget import spendable
 from dpsurvey.privacy.exact import truncated_two_sided_geometric
-from dpsurvey.privacy.laplace import SMALLEST_SCALE, check_not_tiny, check_positive, discrete_laplace
+from dpsurvey.privacy.laplace import SMALLEST_SCALE, check_not_tiny, check_positive
 from dpsurvey.privacy.statistics import Statistic
 
 _DIGITS = Context(prec=60, traps=[InvalidOperation, DivisionByZero, Overflow])
@@ -76,17 +76,8 @@ class RangePreservingGeometric:
 
     def release(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Draw all m noisy counts, each exactly from its law, from the operating system's randomness."""
-        scale = 1.0 / self.rate
-        laplace = discrete_laplace(scale)
-        rate = 1 / Fraction(scale)  # the rate OpenDP samples with; both routes use the same
-
-        def unbounded() -> int:
-            return int(laplace([0])[0])
-
-        draws = [
-            truncated_two_sided_geometric(int(count), self.lower, self.upper, rate, unbounded)
-            for count in counts
-        ]
+        rate = Fraction(self.rate)
+        draws = [truncated_two_sided_geometric(int(count), self.lower, self.upper, rate) for count in counts]
         return np.array(draws, dtype=np.int64)
 
     def simulate(self, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -189,9 +180,9 @@ def _log_g(rate: float, width: int, sensitivity: int) -> float:
 
 
 def _exact_loss(rate: float, width: int, sensitivity: int) -> Decimal:
-    """Return sensitivity * rate + log g(rate) in 60 digits, rounded up, for the exact rate that the draws use."""
+    """Return sensitivity * rate + log g(rate) in 60 digits, rounded up, for the rate's exact value."""
     with localcontext(_DIGITS):
-        exact = 1 / Decimal(1.0 / rate)
+        exact = Decimal(rate)
         d = min(sensitivity, -(-width // 2))
         a, one = (-exact).exp(), Decimal(1)
         g = one + a * (one - a**d) * (one - a ** (width - d)) / (one - a ** (width + 1))

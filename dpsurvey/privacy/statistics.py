@@ -36,6 +36,10 @@ class Statistic(Protocol):
         """How far one row moves each count."""
 
     @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """Smallest and largest possible value of each count."""
+
+    @property
     def sensitivity(self) -> int:
         """Largest of them."""
 
@@ -98,6 +102,11 @@ class QuadrantCounts:
     def sensitivities(self) -> tuple[int, ...]:
         """How far one row moves each count: 1, attained, for all of them at once."""
         return (self.sensitivity,) * self.m
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """Smallest and largest possible value of each count."""
+        return ((self.lower, self.upper),) * self.m
 
     @property
     def high(self) -> int:
