@@ -36,6 +36,7 @@ _COMMANDS = (
     (fit, "Infer correlations from a release."),
     (regress, "Regress one variable on others, from a fitted posterior."),
     (plot, "Draw intervals or a correlation matrix."),
+    (study, "Run the paper's simulations and compare."),
     (doctor, "Show what is installed, what works and what is missing."),
 )
 for _command, _short in _COMMANDS:
