@@ -18,7 +18,7 @@ from dpsurvey.cli.ledger import ledger
 from dpsurvey.cli.plot import plot
 from dpsurvey.cli.regress import regress
 from dpsurvey.cli.release import release
-from dpsurvey.study.command import study
+from dpsurvey.cli.study import study
 
 # Plain help, so that examples keep their lines; no pretty tracebacks, since they show the values of variables.
 app = typer.Typer(
