@@ -76,3 +76,9 @@ class DpCopulaAccessor:
 
         check_adjustment(adjust)
         return mle_nn(self.release(epsilon, **options), adjust=adjust)
+
+    def erl(self, columns: list[str] | None = None, **options: Any) -> CorrelationPosterior:
+        """Draw under the extended rank likelihood, NOT PRIVATE: see :func:`dpsurvey.erl`."""
+        from dpsurvey.baselines.erl import erl
+
+        return erl(self._df, columns, **options)

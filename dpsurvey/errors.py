@@ -169,3 +169,15 @@ class WideIntervalWarning(DpsurveyWarning):
 
 class SlowMixingWarning(DpsurveyWarning):
     """A Markov chain moves so slowly that its effective sample size does not support the intervals."""
+
+
+class ConvergenceWarning(DpsurveyWarning):
+    """Markov chains have not come to agree (R-hat): they may not have reached the posterior yet."""
+
+
+class DivergenceWarning(DpsurveyWarning):
+    """Trajectories of Stan's sampler diverged, so that part of the posterior may have been missed."""
+
+
+class LowEnergyWarning(DpsurveyWarning):
+    """Stan's sampler hardly moves between energies (E-BFMI) and may have missed the tails."""

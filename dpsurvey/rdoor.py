@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -173,8 +172,8 @@ def erl(table: Value, columns: Any, settings: Any) -> Value:
     """Draw with the native sampler; see :func:`dpsurvey.erl`."""
     from dpsurvey.baselines.erl import erl as fit
 
-    posterior = fit(frame_from_r(table), columns_or_none(columns), engine="native", **_settings(settings))
-    return result_to_r(_labelled(posterior, table))
+    options = _settings(settings)
+    return result_to_r(fit(frame_from_r(table), columns_or_none(columns), engine="native", **options))
 
 
 @door
@@ -221,8 +220,7 @@ def erl_result(table: Value, columns: Any, settings: Any, engine: str, values: A
     sampling = planned.sampling
     pairs = numbers(values).reshape(sampling.chains, sampling.draws, -1)
     facts = {"chain_seeds": chain_seeds(sampling.seed, sampling.chains), "versions": as_dict(versions)}
-    posterior = planned.posterior(engine, matrix_from_pairs(pairs, planned.table.p), facts)
-    return result_to_r(_labelled(posterior, table))
+    return result_to_r(planned.posterior(engine, matrix_from_pairs(pairs, planned.table.p), facts))
 
 
 def _settings(settings: Any) -> dict[str, Any]:
@@ -238,11 +236,6 @@ def _settings(settings: Any) -> dict[str, Any]:
     if chosen.get("plugin_threshold") == float("inf"):
         chosen["plugin_threshold"] = None
     return chosen | {"prior": (S0, n0)}
-
-
-def _labelled(posterior: CorrelationPosterior, table: Value) -> CorrelationPosterior:
-    labels = as_dict(table.get("labels"))
-    return replace(posterior, labels={name: labels[name] for name in posterior.variables if labels.get(name)})
 
 
 @door

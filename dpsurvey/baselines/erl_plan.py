@@ -20,6 +20,7 @@ from dpsurvey.baselines.sampling import (
     checked_seed,
     checked_threshold,
 )
+from dpsurvey.confidential.variables import ATTRIBUTE
 from dpsurvey.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -39,11 +40,14 @@ class Plan:
     sampling : Sampling
     plug_in : ndarray of bool, shape (p,)
         Columns that keep their normal scores.
+    labels : dict
+        Variable to label, where pandas kept those of :func:`dpsurvey.read_survey`.
     """
 
     table: RankTable
     sampling: Sampling
     plug_in: NDArray[np.bool_]
+    labels: dict[str, str]
 
     @property
     def independent(self) -> bool:
@@ -85,7 +89,7 @@ class Plan:
         return CorrelationPosterior(
             draws=matrices,
             variables=names,
-            labels={},
+            labels=self.labels,
             method="ERL",
             engine=engine,
             private=False,
@@ -125,7 +129,8 @@ def make_plan(
         plugin_threshold=threshold,
         seed=checked_seed(seed),
     )
-    return Plan(table, sampling, plug_in)
+    labels = df.attrs.get(ATTRIBUTE, {}).get("labels", {})
+    return Plan(table, sampling, plug_in, {name: labels[name] for name in table.names if labels.get(name)})
 
 
 def _is_independent(table: RankTable, plug_in: NDArray[np.bool_]) -> bool:

@@ -18,7 +18,7 @@ from dpsurvey.cli.ledger import ledger
 from dpsurvey.cli.plot import plot
 from dpsurvey.cli.regress import regress
 from dpsurvey.cli.release import release
-from dpsurvey.study.command import study
+from dpsurvey.cli.study import study
 
 # Plain help, so that examples keep their lines; no pretty tracebacks, since they show the values of variables.
 app = typer.Typer(
@@ -36,6 +36,7 @@ _COMMANDS = (
     (fit, "Infer correlations from a release."),
     (regress, "Regress one variable on others, from a fitted posterior."),
     (plot, "Draw intervals or a correlation matrix."),
+    (study, "Run the paper's simulations and compare."),
     (doctor, "Show what is installed, what works and what is missing."),
 )
 for _command, _short in _COMMANDS:

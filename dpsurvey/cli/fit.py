@@ -46,7 +46,14 @@ def fit(
     draws: Annotated[int, typer.Option("--draws", help="Kept draws of each chain (bayes-na).")] = 1000,
     chains: Annotated[int, typer.Option("--chains", help="Chains (bayes-na).")] = 4,
     seed: Annotated[int | None, typer.Option("--seed", help="For reproducible draws (bayes-na).")] = None,
-    engine: Annotated[str, typer.Option("--engine", metavar="NAME", help="What draws (bayes-na).")] = "gibbs",
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="What draws (bayes-na): gibbs, embedded; stan or stan-direct, with CmdStan.",
+        ),
+    ] = "gibbs",
     prob: ProbOption = 0.95,
     labels: LabelsOption = False,
     format: FormatOption = Format.text,

@@ -129,14 +129,14 @@ def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str
         raise DomainError("a column name is not text", expected="str names", hint="df.rename(columns=str)")
     known = [name for name in df.columns if isinstance(name, str)]
     check_known(names, known, what="column", where="the table")
-    if len(set(names)) != len(names):
-        raise ArgumentError(
-            "a column is named twice", expected="each column once", hint="drop the repeated name"
-        )
     repeated = sorted({repr(n) for n in names if int((df.columns == n).sum()) > 1})
     if repeated:
         raise DomainError(
             f"the table has more than one column called {', '.join(repeated)}", hint="rename one of them"
+        )
+    if len(set(names)) != len(names):
+        raise ArgumentError(
+            "a column is named twice", expected="each column once", hint="drop the repeated name"
         )
     if len(names) < MINIMUM_COLUMNS:
         raise DomainError("too few columns", expected=f"at least {MINIMUM_COLUMNS}", got=str(len(names)))

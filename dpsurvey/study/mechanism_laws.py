@@ -34,7 +34,7 @@ def laws(n: int, epsilons: tuple[float, ...], true_counts: tuple[int, ...]) -> p
     --------
     >>> table = laws(50, (0.25,), (5,))
     >>> table.groupby("mechanism")["probability"].sum().round(2).to_dict()
-    {'BTGM': 1.0, 'Geometric': 0.99, 'RGM': 1.0, 'TGM': 1.0}
+    {'BTGM': 1.0, 'Geometric': 1.0, 'RGM': 1.0, 'TGM': 1.0}
     """
     statistic = QuadrantCounts(n, 2)
     lower, upper = statistic.lower, statistic.upper

@@ -73,6 +73,10 @@ dp_versions <- function() {
 #' }
 dp_install <- function(source = "dpsurvey", envname = environment_name, python = NULL) {
   if (file.exists(source)) source <- normalizePath(source)
+  # R's own library path can hide the libraries (of TLS, say) that another Python was built with.
+  library_path <- Sys.getenv("LD_LIBRARY_PATH", NA)
+  Sys.unsetenv("LD_LIBRARY_PATH")
+  on.exit(if (!is.na(library_path)) Sys.setenv(LD_LIBRARY_PATH = library_path))
   reticulate::virtualenv_create(envname, python = python)
   reticulate::virtualenv_install(envname, source, ignore_installed = FALSE)
   path <- reticulate::virtualenv_python(envname)

@@ -31,7 +31,7 @@ def random_frame():
 
     def build(seed: int) -> pd.DataFrame:
         rng = np.random.default_rng(seed)
-        n, p = int(rng.integers(12, 30)), int(rng.integers(2, 5))
+        n, p = int(rng.integers(12, 26)), int(rng.integers(2, 5))
         latent = rng.standard_normal((n, p)) @ rng.standard_normal((p, p))
         names = rng.permutation(ODD_NAMES)[:p]
         frame = pd.DataFrame({str(name): _column(rng, latent[:, j]) for j, name in enumerate(names)})

@@ -175,6 +175,15 @@ def test_says_loudly_that_it_is_not_private(golden):
     assert "NOT PRIVATE" in posterior._repr_html_()
 
 
+def test_accessor_and_labels(golden):
+    frame = pd.read_csv(golden / "sbgcop" / "a.csv")
+    frame.attrs["dpsurvey_codebook"] = {"labels": {"y": "Outcome", "elsewhere": "?"}}
+    options = {"draws": 20, "seed": 1, "progress": False}
+    posterior = frame.dpcopula.erl(["y", "x1"], **options)
+    assert posterior.labels == {"y": "Outcome"}
+    np.testing.assert_array_equal(posterior.draws, dps.erl(frame, ["y", "x1"], **options).draws)
+
+
 def test_saved_and_loaded(golden, tmp_path):
     posterior = dps.erl(pd.read_csv(golden / "sbgcop" / "b.csv"), draws=300, chains=2, seed=1, progress=False)
     posterior.save(tmp_path / "erl.npz")

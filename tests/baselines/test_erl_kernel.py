@@ -50,8 +50,8 @@ def successive_conditional(seed, *, n, levels, missing, iterations):
 def test_sampler_keeps_the_prior(levels, missing):
     """Every step and all of them: sweeps, slides, missing cells, inverse Wishart (Geweke's joint test)."""
     runs = [
-        successive_conditional(seed, n=40, levels=levels, missing=missing, iterations=7)
-        for seed in range(800)
+        successive_conditional(seed, n=40, levels=levels, missing=missing, iterations=5)
+        for seed in range(500)
     ]
     p = len(levels)
     rng = np.random.default_rng(99)

@@ -1,0 +1,121 @@
+"""The batch path gives what the package's own functions give, one release at a time."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsurvey as dps
+from dpsurvey.copula.correlation import pair_values
+from dpsurvey.study import batch
+from dpsurvey.study.cells import Cell, streams
+from dpsurvey.study.methods import METHODS, answer, simulate
+
+
+def release_of(cell, run, seed=1):
+    """The release of a run, by the public function, with the noise of the run's own stream."""
+    survey = simulate(cell, run, seed)
+    table = cell.find_design().table(survey.latent)
+    return dps.release(table, cell.epsilon, insecure_rng=survey.streams.noise), survey
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 5.0])
+def test_batch_sees_the_counts_of_the_honest_route(epsilon):
+    cell = Cell("continuous", 5, 51, epsilon, "Bayes-NA")
+    release, _ = release_of(cell, 3)
+    survey = simulate(cell, 3, 1)
+    counts = cell.mechanism().simulate(batch.high_low_counts(survey.latent), survey.streams.noise)
+    assert tuple(counts) == release.counts
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(50, 0.01), (51, 1.0), (1000, 5.0)])
+def test_two_variables_are_exact(n, epsilon):
+    cell = Cell("continuous", 2, n, epsilon, "Bayes-NA")
+    frame = answer(cell, range(2), 1)
+    for run, row in frame.iterrows():
+        release, survey = release_of(cell, run)
+        posterior = dps.bayes_na(release, seed=1, draws=8000, progress=False)
+        lower, upper = posterior.interval()
+        draws = pair_values(posterior.draws)
+        sd = float(draws.std())
+        assert row["truth"] == survey.R[0, 1]
+        assert row["estimate"] == pytest.approx(float(draws.mean()), abs=0.03 * sd)
+        assert row["lower"] == pytest.approx(lower[0, 1], abs=0.1 * sd)
+        assert row["upper"] == pytest.approx(upper[0, 1], abs=0.1 * sd)
+
+
+def test_ten_variables_agree_with_a_long_chain():
+    cell = Cell("continuous", 10, 500, 5.0, "Bayes-NA")
+    frame = answer(cell, range(1), 1)
+    release, _ = release_of(cell, 0)
+    posterior = dps.bayes_na(release, seed=1, draws=800, progress=False)
+    draws = pair_values(posterior.draws).reshape(-1, cell.m)
+    expected = {"estimate": draws.mean(axis=0)}
+    expected["lower"], expected["upper"] = (pair_values(end) for end in posterior.interval())
+    for name, tolerance in (("estimate", 0.3), ("lower", 0.6), ("upper", 0.6)):
+        gap = (frame[name].to_numpy() - expected[name]) / draws.std(axis=0)
+        assert np.abs(gap).max() < tolerance
+        assert abs(gap.mean()) < 0.05
+
+
+def test_results_do_not_depend_on_the_block():
+    cell = Cell("continuous", 5, 200, 1.0, "Bayes-NA")
+    together = answer(cell, range(batch.BLOCK + 2), 1)
+    apart = [answer(cell, range(run, run + 1), 1) for run in (0, batch.BLOCK - 1, batch.BLOCK + 1)]
+    runs = [0, batch.BLOCK - 1, batch.BLOCK + 1]
+    pd.testing.assert_frame_equal(
+        together[together["run"].isin(runs)].reset_index(drop=True), pd.concat(apart, ignore_index=True)
+    )
+
+
+def test_likelihood_does_not_depend_on_how_far_out_a_count_lies():
+    """Geometric noise is memoryless: that is why a catalogue needs h + 1 tables only."""
+    cell = Cell("continuous", 2, 50, 0.5, "Bayes-NA")
+    book = batch.catalogue(50, cell.mechanism())
+    support = book.law.support
+    for near, far in ((25, 31), (0, -400)):
+        ratio = book.mechanism.log_pmf(far, support) - book.mechanism.log_pmf(near, support)
+        assert np.ptp(ratio) < 1e-9
+        assert book.pair_summary(near) == book.pair_summary(far)
+    assert book.pair_summary(24) != book.pair_summary(25)
+
+
+@pytest.mark.parametrize(
+    ("method", "adjust", "mechanism"), [("MLE-NN", "btgm", "geometric"), ("MLE-NN RGM", "tgm", "rgm")]
+)
+def test_mle_nn_is_the_public_one(method, adjust, mechanism):
+    cell = Cell("continuous", 5, 51, 0.5, method)
+    frame = answer(cell, range(3), 1)
+    stream = "noise" if mechanism == "geometric" else "range_preserving"
+    for run, part in frame.groupby("run"):
+        survey = simulate(cell, int(run), 1)
+        table = cell.find_design().table(survey.latent)
+        release = dps.release(
+            table, cell.epsilon, mechanism=mechanism, insecure_rng=getattr(survey.streams, stream)
+        )
+        estimate = dps.mle_nn(release, adjust=adjust)
+        np.testing.assert_allclose(part["estimate"], pair_values(estimate.R), atol=1e-6)
+
+
+@pytest.mark.parametrize("p", [3, 5, 10])
+def test_chains_are_as_efficient_in_the_tails_as_plotting_positions_assume(p):
+    """With fewer effective draws than assumed, intervals would be too short."""
+    from arviz_stats.base import array_stats
+
+    cell = Cell("continuous", p, 200, 0.1, "Bayes-NA")
+    book, generators = batch.catalogue(200, cell.mechanism()), streams(cell, 0, 1)
+    noisy = cell.mechanism().simulate(np.full(cell.m, 50), generators.noise)
+    values = pair_values(batch.draws(book, noisy, p, generators.draws))
+    effective = [
+        array_stats.ess(values[None, :, i], method="tail", prob=(0.025, 0.975)) for i in range(cell.m)
+    ]
+    assert np.mean(effective) > 0.85 * batch.TAIL_EFFICIENCY[p] * batch.SWEEPS[p]
+
+
+def test_every_method_answers_every_pair():
+    for method in METHODS:
+        p = 3 if method in ("Composite", "Joint") else 2
+        frame = answer(Cell("continuous", p, 50, 1.0, method), range(2), 1)
+        assert list(frame.columns) == ["run", "quantity", "truth", "estimate", "lower", "upper"]
+        assert len(frame) == 2 * (7 if p == 3 else 1)
+        assert frame[["truth", "estimate"]].abs().max().max() < 50
+        assert frame["lower"].isna().all() == (method.split()[0] in ("MLE-NN", "Li-Kendall", "Asghar-dpc"))
