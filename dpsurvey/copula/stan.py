@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsurvey.copula.cmdstan import WITHOUT_IT, executable, find_cmdstan, load_cmdstanpy
-from dpsurvey.copula.likelihood import sampling_law, tabulate
+from dpsurvey.copula.likelihood import tabulate
+from dpsurvey.copula.quadrant import QuadrantLaw
 from dpsurvey.copula.nuts import NutsFacts, nuts_facts, warn_of_trouble
 from dpsurvey.copula.threads import available_cores
-from dpsurvey.errors import EngineError
+from dpsurvey.errors import ArgumentError, EngineError
 from dpsurvey.privacy.release import Release
 from dpsurvey.resources import resource
 
@@ -117,8 +118,15 @@ def program_data(release: Release, engine: str) -> dict[str, Any]:
         each pair's begin, counted from 1, ``node``, shape (N,), and ``jet``, shape (N, 3).
     """
     if engine == "stan-direct":
-        law, noise = sampling_law(release), release.noise_law()
-        log_noise = [noise.log_pmf(float(noisy), law.support) for noisy in release.counts]
+        if release.statistic != QuadrantLaw.statistic:
+            raise ArgumentError(
+                "the paper's program sums over quadrant counts",
+                expected="a release of quadrant counts for engine='stan-direct'",
+                got=f"{release.statistic} counts",
+                hint="engine='stan' or 'gibbs' takes any release",
+            )
+        law, noise = QuadrantLaw(release.n), release.noise_law()
+        log_noise = [noise.marginal(i).log_pmf(float(t), law.support) for i, t in enumerate(release.counts)]
         return {"n": release.n, "p": release.p, "log_noise": np.array(log_noise)}
     table = tabulate(release)
     return {

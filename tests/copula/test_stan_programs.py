@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 from dpsurvey.confidential.disclose import release
 from dpsurvey.copula.bayes_na import bayes_na
 from dpsurvey.copula.hermite import interpolate
-from dpsurvey.copula.likelihood import LikelihoodTable, sampling_law, tabulate
+from dpsurvey.copula.likelihood import LikelihoodTable, tabulate
 from dpsurvey.copula.quadrant import QuadrantLaw, log_odds
 from dpsurvey.copula.stan import PROGRAMS, program, program_data
 from dpsurvey.privacy.release import Release
@@ -239,7 +239,7 @@ def test_the_reference_gradient_is_that_of_the_reference_density():
 def test_forgetting_the_constant_of_equation_11_would_be_seen(p):
     """Without it the likelihood is sum_t Pr(t_tilde | t) C(h, t)^2 exp(eta t): another posterior, not a constant."""
     release = simulated_release(p, 200, epsilon=1.2 * p)
-    law, table = sampling_law(release), tabulate(release)
+    law, table = QuadrantLaw(release.n), tabulate(release)
     y = points(release)
     correct = np.array([log_density(row, p, table)[0] for row in y])
     constants = np.array([forgotten(row, p, law) for row in y])

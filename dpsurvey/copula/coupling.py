@@ -1,0 +1,139 @@
+"""How the noisy counts of different pairs go together: what a product over pairs leaves out.
+
+The product likelihood takes the counts for independent. Counts of pairs such as (1,2) and (1,3) are not, and joint
+functionals of R, such as regression coefficients, then get intervals that are too long. The working likelihood
+here is the product times a Gaussian copula density of the counts' standardised residuals z,
+``|G|^(-1/2) exp(-z'(G^-1 - I)z/2)``, with ``z_i = (t_tilde_i - E[T_i | R_i]) / sqrt(Var[T_i | R_i] + noise variance)``
+and G their correlation, held fixed at an estimate of R: the sampling covariance of the true counts, diluted by the
+noise, which is uncorrelated between counts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsurvey.copula.inversion import InversionTable
+from dpsurvey.copula.jit import njit
+from dpsurvey.copula.likelihood import sampling_laws
+from dpsurvey.copula.quadrant import LARGEST_ETA, log_odds
+from dpsurvey.privacy.release import Release
+
+_ROWS = 20_000  # latent rows that estimate the sampling correlations
+_SEED = 2601_03497  # of those rows: the posterior is a function of the release
+_RIDGE = 1e-3  # towards the identity, for matrices near singular
+_LARGEST_RESIDUAL = 6.0  # beyond it a residual says nothing about the others
+
+Array = NDArray[np.float64]
+
+
+class Coupling(NamedTuple):
+    """What the kernel needs to couple pairs; nothing of it for the product likelihood.
+
+    Attributes
+    ----------
+    precision : numpy.ndarray, shape (m, m) or (0, 0)
+        G^-1 - I.
+    residuals : numpy.ndarray, shape (N,) or (0,)
+        z at the points of the inversion table, linear in between.
+    shape : float
+        eta of the LKJ(eta) prior: the density is proportional to det(R)^(eta-1).
+    """
+
+    precision: Array
+    residuals: Array
+    shape: float
+
+
+def product(shape: float = 1.0) -> Coupling:
+    """Return the coupling of the product likelihood: none, under the prior LKJ(shape).
+
+    Examples
+    --------
+    >>> product().precision.shape
+    (0, 0)
+    """
+    return Coupling(np.zeros((0, 0)), np.zeros(0), float(shape))
+
+
+def couple(release: Release, table: InversionTable, R: Array, shape: float = 1.0) -> Coupling:
+    """Return the coupling of a release's counts, with their sampling correlations at `R`.
+
+    Parameters
+    ----------
+    release : Release
+    table : InversionTable
+        Of its pairs.
+    R : numpy.ndarray, shape (p, p)
+        Correlation matrix, such as the mean of the product posterior.
+    shape : float
+        eta of the LKJ prior.
+
+    Returns
+    -------
+    Coupling
+    """
+    laws, noise = sampling_laws(release), release.noise_law()
+    noise_variances = np.array([noise.marginal(i).variance for i in range(release.m)])
+    residuals = np.empty(len(table.points))
+    for i, law in enumerate(laws):
+        part = slice(table.offsets[i], table.offsets[i + 1])
+        eta = np.clip(log_odds(table.points[part]), -LARGEST_ETA, LARGEST_ETA)
+        spread = np.sqrt(law.variance(eta) + noise_variances[i] + np.finfo(float).tiny)
+        residuals[part] = (release.counts[i] - law.mean(eta)) / spread
+    np.clip(residuals, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL, out=residuals)
+    G = residual_correlation(release, R, noise_variances)
+    return Coupling(np.linalg.inv(G) - np.eye(release.m), residuals, float(shape))
+
+
+def residual_correlation(release: Release, R: Array, noise_variances: Array) -> Array:
+    """Return the correlation matrix of the noisy counts given R, shape (m, m).
+
+    The true counts are sums over rows to first order, so their correlations are those of one row's influence,
+    averaged over latent rows drawn at R from a fixed seed.
+
+    Parameters
+    ----------
+    release : Release
+    R : numpy.ndarray, shape (p, p)
+    noise_variances : numpy.ndarray, shape (m,)
+    """
+    laws = sampling_laws(release)
+    first, second = np.triu_indices(release.p, 1)
+    rows = np.random.default_rng(_SEED).standard_normal((_ROWS // 2, release.p)) @ np.linalg.cholesky(R).T
+    influence = np.column_stack(
+        [law.influence(rows[:, j], rows[:, k], R[j, k]) for law, j, k in zip(laws, first, second, strict=True)]
+    )
+    influence -= influence.mean(axis=0)
+    covariance = influence.T @ influence
+    size = np.sqrt(np.diag(covariance))
+    signal = np.array([law.variance(log_odds(R[j, k])) for law, j, k in zip(laws, first, second, strict=True)])
+    kept = np.sqrt(signal / (signal + noise_variances)) / np.maximum(size, np.finfo(float).tiny)
+    G = covariance * kept[:, None] * kept * (1.0 - _RIDGE)
+    np.fill_diagonal(G, 1.0)
+    return np.asarray(G)
+
+
+@njit
+def residual_at(table: InversionTable, coupling: Coupling, pair: int, r: float) -> float:
+    """Return the standardised residual of one pair's count at correlation r."""
+    low, high = table.offsets[pair], table.offsets[pair + 1] - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if table.points[middle] <= r:
+            low = middle
+        else:
+            high = middle
+    share = (r - table.points[low]) / (table.points[high] - table.points[low])
+    return coupling.residuals[low] + share * (coupling.residuals[high] - coupling.residuals[low])
+
+
+@njit
+def log_gain(coupling: Coupling, z: Array, pair: int, value: float) -> float:
+    """Return by how much the log coupling density rises when residual `pair` changes to `value`."""
+    row = coupling.precision[pair]
+    old = z[pair]
+    pull = np.dot(row, z) - row[pair] * old
+    return (old - value) * pull + 0.5 * row[pair] * (old * old - value * value)
