@@ -15,6 +15,7 @@ R_PACKAGES := r-base-core r-base-dev r-recommended r-cran-reticulate r-cran-test
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "dpsurvey needs Python 3.11 or newer; '$(PYTHON)' is $(or $(VERSION),not there). Try: PYTHON=python3.12 make $(MAKECMDGOALS)"; exit 1; }
+	@echo 'Setting up $(VENV): this takes a few minutes, once.'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
