@@ -105,7 +105,7 @@ def plot_regression(
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the coefficients of one or more regressions of the same outcome side by side.
+    r"""Draw the coefficients of one or more regressions of the same outcome side by side.
 
     Parameters
     ----------
@@ -130,6 +130,15 @@ def plot_regression(
         fit.
     MissingDependencyError
         If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsurvey import CorrelationPosterior
+    >>> draws = np.broadcast_to([[1.0, 0.5], [0.5, 1.0]], (1, 4, 2, 2))
+    >>> posterior = CorrelationPosterior(draws, ("x", "y"), {}, method="ERL", engine="native", private=False)
+    >>> plot_regression(posterior.regress("y", on=["x"])).get_title(loc="left")
+    'Regression of y, 95% intervals\nNOT PRIVATE: ERL saw the confidential rows'
     """
     check_prob(prob)
     _require_one(regressions, "plot_regression")
@@ -153,7 +162,7 @@ def plot_regression(
 
 
 def plot_heatmap(result: Result, *, prob: float = 0.95, labels: bool = False, ax: Axes | None = None) -> Axes:
-    """Draw a correlation matrix as a heat map with its values.
+    r"""Draw a correlation matrix as a heat map with its values.
 
     Parameters
     ----------
@@ -177,6 +186,13 @@ def plot_heatmap(result: Result, *, prob: float = 0.95, labels: bool = False, ax
         If `result` is not a correlation result or `prob` not a probability.
     MissingDependencyError
         If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from dpsurvey import CorrelationEstimate
+    >>> estimate = CorrelationEstimate([[1, 0.5], [0.5, 1]], ("x", "y"), {}, method="ERL", private=False)
+    >>> plot_heatmap(estimate).get_title(loc="left")
+    'Correlations, ERL\nNOT PRIVATE: ERL saw the confidential rows'
     """
     check_prob(prob)
     (name,) = name_results([result], None)

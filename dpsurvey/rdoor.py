@@ -23,6 +23,7 @@ from dpsurvey.rvalues import (
     columns_or_none,
     frame_from_r,
     frame_to_r,
+    labels_to_r,
     numbers,
     release_from_r,
     release_to_r,
@@ -81,7 +82,7 @@ def read_survey(paths: Any, options: Any) -> Value:
         frame = frame.reset_index()
     return {
         "columns": frame_to_r(frame),
-        "labels": declared["labels"],
+        "labels": labels_to_r(declared["labels"]),
         "filters": declared["filters"],
         "round_to": declared["round_to"],
     }

@@ -41,6 +41,23 @@ def as_dict(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
+def labels_to_r(labels: Mapping[str, str]) -> Value:
+    """Return labels as two lists, ``names`` and ``texts``: names of R's lists depend on its locale, texts do not.
+
+    Examples
+    --------
+    >>> labels_to_r({"Kcal": "Energy (kcal)"})
+    {'names': ['Kcal'], 'texts': ['Energy (kcal)']}
+    """
+    return {"names": list(labels), "texts": list(labels.values())}
+
+
+def labels_from_r(value: Any) -> dict[str, str]:
+    """Return labels by name."""
+    parts = as_dict(value)
+    return dict(zip(as_list(parts.get("names")), as_list(parts.get("texts")), strict=True))
+
+
 def numbers(value: Any) -> NDArray[np.float64]:
     """Return an array of doubles, shape (length,)."""
     return np.array(as_list(value), dtype=np.float64)
@@ -53,8 +70,8 @@ def frame_from_r(table: Value) -> pd.DataFrame:
     ----------
     table : dict
         ``columns``: a list of dicts with ``name``, ``kind``, ``values`` and, for factors and text, ``levels``
-        (the values are then codes from 1). ``id``: None, or such a dict, which becomes the index. ``labels``,
-        ``filters``, ``round_to``: what was declared when files were read.
+        (the values are then codes from 1). ``id``: None, or such a dict, which becomes the index. ``labels``
+        (see :func:`labels_to_r`), ``filters``, ``round_to``: what was declared when files were read.
 
     Returns
     -------
@@ -65,7 +82,7 @@ def frame_from_r(table: Value) -> pd.DataFrame:
     if table.get("id") is not None:
         frame.index = pd.Index(_ids(table["id"]), name=table["id"]["name"])
     frame.attrs["dpsurvey_codebook"] = {
-        "labels": as_dict(table.get("labels")),
+        "labels": labels_from_r(table.get("labels")),
         "filters": as_list(table.get("filters")),
         "round_to": None if table.get("round_to") is None else int(table["round_to"]),
     }
@@ -165,7 +182,7 @@ def result_to_r(result: CorrelationPosterior | CorrelationEstimate) -> Value:
         "draws": float(values.shape[1]),
         "values": pair_values(values).ravel().tolist(),
         "variables": list(result.variables),
-        "labels": result.labels,
+        "labels": labels_to_r(result.labels),
         "method": result.method,
         "engine": result.engine if isinstance(result, CorrelationPosterior) else "",
         "private": result.private,
@@ -185,7 +202,7 @@ def result_from_r(value: Value) -> CorrelationPosterior | CorrelationEstimate:
     matrices = matrix_from_pairs(numbers(value["values"]).reshape(shape), len(variables))
     common: dict[str, Any] = {
         "variables": variables,
-        "labels": as_dict(value["labels"]),
+        "labels": labels_from_r(value["labels"]),
         "method": value["method"],
         "private": bool(value["private"]),
         "release": release_from_r(value["release"]) if value["release"] else None,

@@ -16,7 +16,13 @@ def table():
     rng = np.random.default_rng(1)
     a = rng.standard_normal(300)
     columns = [column("a", a), column("b", 0.8 * a + 0.6 * rng.standard_normal(300)), column("c", a**2)]
-    return {"columns": columns, "id": None, "labels": {"a": "First"}, "filters": [], "round_to": None}
+    return {
+        "columns": columns,
+        "id": None,
+        "labels": {"names": "a", "texts": "First"},
+        "filters": [],
+        "round_to": None,
+    }
 
 
 def test_from_table_to_regression(table, tmp_path):
@@ -31,7 +37,7 @@ def test_from_table_to_regression(table, tmp_path):
     assert rdoor.read_release(file)["value"]["json"] == value["json"]
     posterior = rdoor.bayes_na(value["json"], 100.0, 2.0, 3.0, "gibbs", False)["value"]
     assert len(posterior["values"]) == 2 * 100 * 3
-    assert posterior["labels"] == {"a": "First"}
+    assert posterior["labels"] == {"names": ["a"], "texts": ["First"]}
     summary = {part["name"]: part["values"] for part in rdoor.summary(posterior, 0.95)["value"]}
     assert summary["var1"] == ["a", "a", "b"]
     fit = rdoor.regress(posterior, "a", "b", 0.9)["value"]
@@ -70,7 +76,7 @@ def test_a_plan_and_what_R_makes_of_it(table):
     made = rdoor.erl_result(table, ["a", "b"], settings, "r", drawn, {"R": "4.2.2"})["value"]
     assert made["values"] == drawn
     assert made["engine"] == "r"
-    assert made["labels"] == {"a": "First"}
+    assert made["labels"] == {"names": ["a"], "texts": ["First"]}
     assert '"R": "4.2.2"' in made["info"]
 
 

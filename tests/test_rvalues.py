@@ -33,7 +33,7 @@ def test_columns_of_every_kind():
             {"name": "d", "kind": "date", "values": [0.0, NAN, 86400.0], "levels": []},
         ],
         "id": {"name": "SEQN", "kind": "double", "values": [11.0, 12.0, 2.0**40], "levels": []},
-        "labels": {"a b": "Label"},
+        "labels": {"names": "a b", "texts": "Label"},
         "filters": "AGE >= 20",
         "round_to": 3.0,
     }

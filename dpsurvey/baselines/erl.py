@@ -101,8 +101,9 @@ def erl(
     Warns
     -----
     SlowMixingWarning
-        If the latents of a column have fewer than 100 effective draws in their shape ("native"), or R draws
-        the latents of columns with many levels, or a correlation has fewer than 100 effective draws there.
+        If a correlation, or the shape of a column's latents ("native"), has fewer than 100 effective draws, or
+        R draws the latents of columns with many levels. Columns that others nearly determine mix slowly in
+        every engine.
 
     References
     ----------

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsurvey.baselines.dense import cholesky, dot
 from dpsurvey.baselines.group_moves import slide_column
 from dpsurvey.baselines.truncated_normal import truncated_normal
 from dpsurvey.copula.jit import njit
@@ -74,7 +75,7 @@ def gibbs(
     visit = active.copy()
     for j in range(p):
         for k in range(j + 1):
-            cross[j, k] = cross[k, j] = _dot(Z[j], Z[k])
+            cross[j, k] = cross[k, j] = dot(Z[j], Z[k])
     for draw in range(out.shape[0]):
         for _ in range(odens):
             visit[:] = active  # the order depends on the generator alone, not on where this call began
@@ -89,11 +90,11 @@ def gibbs(
                 _draw_missing(rng, Z, omega, j, sd, order[j, observed[j] :])
             for j in visit:
                 for k in range(p):
-                    cross[j, k] = cross[k, j] = _dot(Z[j], Z[k])
+                    cross[j, k] = cross[k, j] = dot(Z[j], Z[k])
             for j in range(p):
                 for k in range(p):
                     scale[j, k] = prior[j, k] + cross[j, k]
-            _cholesky(scale, factor)
+            cholesky(scale, factor)
             _inverse_wishart(rng, factor, df, work, S, omega)
         out[draw] = S
         _to_correlation(out[draw])
@@ -117,30 +118,10 @@ def independent(rng: np.random.Generator, scale: Array, df: float, out: Array) -
     """
     p = scale.shape[0]
     factor, work, omega = np.empty((p, p)), np.empty((p, p)), np.empty((0, 0))
-    _cholesky(scale, factor)
+    cholesky(scale, factor)
     for draw in range(out.shape[0]):
         _inverse_wishart(rng, factor, df, work, out[draw], omega)
         _to_correlation(out[draw])
-
-
-@njit
-def _dot(x: Array, y: Array) -> float:
-    """Inner product with eight running sums, which the compiler may keep in vector registers."""
-    n = x.size
-    whole = n - n % 8
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    for i in range(0, whole, 8):
-        s0 += x[i] * y[i]
-        s1 += x[i + 1] * y[i + 1]
-        s2 += x[i + 2] * y[i + 2]
-        s3 += x[i + 3] * y[i + 3]
-        s4 += x[i + 4] * y[i + 4]
-        s5 += x[i + 5] * y[i + 5]
-        s6 += x[i + 6] * y[i + 6]
-        s7 += x[i + 7] * y[i + 7]
-    for i in range(whole, n):
-        s0 += x[i] * y[i]
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
 
 @njit
@@ -194,20 +175,6 @@ def _draw_missing(rng: np.random.Generator, Z: Array, omega: Array, j: int, sd: 
             if k != j:
                 mean -= omega[j, k] * Z[k, i]
         Z[j, i] = mean / omega[j, j] + sd * rng.standard_normal()
-
-
-@njit
-def _cholesky(A: Array, L: Array) -> None:
-    """Write the lower Cholesky factor of `A`, zeros above its diagonal."""
-    p = A.shape[0]
-    for j in range(p):
-        for i in range(j):
-            L[i, j] = 0.0
-        for i in range(j, p):
-            s = A[i, j]
-            for k in range(j):
-                s -= L[i, k] * L[j, k]
-            L[i, j] = math.sqrt(s) if i == j else s / L[j, j]
 
 
 @njit
@@ -271,4 +238,4 @@ def _watch_shape(Z: Array, cross: Array, ranked: NDArray[np.bool_], scores: Arra
         for component in range(2):
             shape[j, component] = 0.0
             if ranked[j]:
-                shape[j, component] = _dot(Z[j], scores[component, j]) / math.sqrt(cross[j, j])
+                shape[j, component] = dot(Z[j], scores[component, j]) / math.sqrt(cross[j, j])

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsurvey.baselines.mixing import warn_if_latents_crawl, warn_if_r_crawls
+from dpsurvey.baselines.mixing import warn_if_native_crawls, warn_if_r_crawls
 from dpsurvey.baselines.ranks import RankTable, rank_table
 from dpsurvey.baselines.sampling import (
     Sampling,
@@ -70,9 +70,9 @@ class Plan:
 
         sampling, names = self.sampling, self.table.names
         if engine == "native":
-            warn_if_latents_crawl(facts["latent_ess"], sampling)
+            warn_if_native_crawls(facts["latent_ess"], matrices)
         else:
-            warn_if_r_crawls(self.plug_in, sampling, matrices)
+            warn_if_r_crawls(self.plug_in, sampling.plugin_threshold, matrices)
         settings = {
             "n": self.table.n,
             "draws": sampling.draws,

@@ -7,12 +7,12 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsurvey.baselines.sampling import Sampling
 from dpsurvey.errors import SlowMixingWarning
 
 Array = NDArray[np.float64]
 
 _R_THRESHOLD = 100.0  # sbgcop's plugin.threshold
+_REMEDY = "Take more iterations (draws=, odens=, burn_in=)"
 _FEW = 100  # effective draws below which nothing can be called explored
 
 
@@ -32,20 +32,21 @@ def latent_ess(shape: Array) -> list[float | None]:
     return [round(float(ess), 1) if np.isfinite(ess) else None for ess in smallest]
 
 
-def warn_if_latents_crawl(ess_of: dict[str, float | None], sampling: Sampling) -> None:
-    """Warn where the latents of a column have few effective draws in their shape."""
+def warn_if_native_crawls(ess_of: dict[str, float | None], matrices: Array) -> None:
+    """Warn where the latents of a column, or a correlation, have few effective draws."""
     slow = {name: ess for name, ess in ess_of.items() if ess is not None and ess < _FEW}
     if slow:
         told = ", ".join(f"{name!r} {ess:.0f}" for name, ess in slow.items())
         _warn_slow(
             f"the latent values of {len(slow)} column(s) mix slowly; effective draws of their shape, out of "
-            f"{sampling.chains * sampling.draws}: {told}. The diagnostics of the correlations themselves are "
-            f"then too hopeful. Take more iterations (draws=, odens=, burn_in=), or keep columns with many "
-            f"levels plug-in (plugin_threshold=100)"
+            f"{_size(matrices)}: {told}. The diagnostics of the correlations themselves are then too hopeful. "
+            f"{_REMEDY}, or keep columns with many levels plug-in (plugin_threshold=100)"
         )
+    elif ess_of:
+        _warn_of_correlations(matrices, _REMEDY)
 
 
-def warn_if_r_crawls(plug_in: NDArray[np.bool_], sampling: Sampling, matrices: Array) -> None:
+def warn_if_r_crawls(plug_in: NDArray[np.bool_], threshold: float | None, matrices: Array) -> None:
     """Warn where R's sampler, which moves one latent value at a time, cannot be trusted.
 
     It keeps no trace of its latents, so only the correlations can be looked at, and these look converged long
@@ -53,17 +54,26 @@ def warn_if_r_crawls(plug_in: NDArray[np.bool_], sampling: Sampling, matrices: A
     """
     if plug_in.all():
         return
-    if sampling.plugin_threshold is None or sampling.plugin_threshold > _R_THRESHOLD:
+    if threshold is None or threshold > _R_THRESHOLD:
         _warn_slow(
             "R's sampler moves one latent value at a time: with this plugin_threshold, columns with many "
             "levels need tens of thousands of iterations, and the effective sample sizes of the correlations "
             "do not show it. engine='native' also moves many values together"
         )
-    elif (worst := _smallest_ess(matrices)) < _FEW:
+    else:
+        _warn_of_correlations(matrices, f"{_REMEDY}, or engine='native', which mixes better")
+
+
+def _warn_of_correlations(matrices: Array, remedy: str) -> None:
+    worst = _smallest_ess(matrices)
+    if worst < _FEW:
         _warn_slow(
-            f"a correlation has only {worst:.0f} effective draws out of {sampling.chains * sampling.draws}. "
-            f"Take more iterations (draws=, odens=, burn_in=), or engine='native', which mixes better"
+            f"a correlation has only {worst:.0f} effective draws out of {_size(matrices)}. {remedy}", deeper=1
         )
+
+
+def _size(matrices: Array) -> int:
+    return int(matrices.shape[0] * matrices.shape[1])
 
 
 def _smallest_ess(matrices: Array) -> float:
@@ -75,5 +85,6 @@ def _smallest_ess(matrices: Array) -> float:
     return float(np.min(ess[np.isfinite(ess)], initial=np.inf))
 
 
-def _warn_slow(message: str) -> None:
-    warnings.warn(message + ".", SlowMixingWarning, stacklevel=5)
+def _warn_slow(message: str, *, deeper: int = 0) -> None:
+    """Warn at the line that called erl()."""
+    warnings.warn(message + ".", SlowMixingWarning, stacklevel=5 + deeper)

@@ -73,6 +73,13 @@ class Codebook:
         Names of the files, without folders.
     confidential : ConfidentialCounts or None
         For the data holder; None where no rows were read.
+
+    Examples
+    --------
+    >>> import dpsurvey as dps
+    >>> book = dps.codebook(*dps.example_files())
+    >>> book.filters, book.round_to, book.confidential
+    ((), None, None)
     """
 
     variables: tuple[Variable, ...]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpsurvey.confidential.near import check_known
 from dpsurvey.confidential.ties import id_problem
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, DomainError
+from dpsurvey.texts import is_text
 
 MINIMUM_ROWS = 4
 MINIMUM_COLUMNS = 2
@@ -125,7 +126,7 @@ def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str
             hint="flatten them, for example with df.columns = ['_'.join(c) for c in df.columns]",
         )
     names = tuple(df.columns) if columns is None else _asked_for(columns)
-    if not all(isinstance(name, str) for name in names):
+    if not all(map(is_text, names)):
         raise DomainError("a column name is not text", expected="str names", hint="df.rename(columns=str)")
     known = [name for name in df.columns if isinstance(name, str)]
     check_known(names, known, what="column", where="the table")

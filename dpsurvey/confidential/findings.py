@@ -21,6 +21,7 @@ from dpsurvey.confidential.domain import (
 from dpsurvey.confidential.near import near_matches
 from dpsurvey.confidential.nhanes_codes import MISSING_CODES
 from dpsurvey.confidential.ties import id_problem
+from dpsurvey.texts import is_text
 
 TIED_SHARE = 0.2  # from here on a warning: a fifth of the rows is split at random
 _IBM_ZERO = 1e-70  # a reader's mistake for zero (5.397605e-79) is smaller; no measurement is
@@ -71,7 +72,7 @@ def usable_names(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[list[
     usable = []
     for name in dict.fromkeys(asked):
         times = int((df.columns == name).sum())
-        if not isinstance(name, str):
+        if not is_text(name):
             problems.append(
                 Problem(repr(name), "name_not_text", "its name is not text; df.rename(columns=str)")
             )

@@ -37,6 +37,13 @@ class Preflight:
         that have the value at which high and low part, when both sides of the split have it.
     rows : int
         Rows of the table.
+
+    Examples
+    --------
+    >>> import pandas as pd, dpsurvey as dps
+    >>> report = dps.preflight(pd.DataFrame({"x": [1.5, 2.0, 3.0, 4.0], "y": [4.0, 2.5, 3.5, 1.0]}))
+    >>> report.ok, report.rows, report.problems
+    (True, 4, ())
     """
 
     problems: tuple[Problem, ...]

@@ -44,6 +44,15 @@ class Comparison:
         Posterior probability of the intervals.
     privacy : tuple of PrivacyNote
         What each result says about its privacy.
+
+    Examples
+    --------
+    >>> from dpsurvey import CorrelationEstimate
+    >>> truth = CorrelationEstimate([[1, 0.5], [0.5, 1]], ("x", "y"), {}, method="ERL", private=False)
+    >>> other = CorrelationEstimate([[1, 0.4], [0.4, 1]], ("x", "y"), {}, method="MLE-NN", private=True)
+    >>> both = compare(other, truth)
+    >>> both.names, both.reference, both.private
+    (('MLE-NN', 'ERL'), 'ERL', False)
     """
 
     frame: pd.DataFrame

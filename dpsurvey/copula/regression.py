@@ -61,6 +61,17 @@ class RegressionPosterior:
     --------
     dpsurvey.regress : makes it.
     dpsurvey.ols_benchmark : the non-private yardstick.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsurvey import CorrelationPosterior
+    >>> draws = np.broadcast_to([[1.0, 0.5], [0.5, 1.0]], (1, 4, 2, 2))
+    >>> names = ("Kcal", "Grain")
+    >>> posterior = CorrelationPosterior(draws, names, {}, method="ERL", engine="native", private=False)
+    >>> regression = posterior.regress("Kcal", on=["Grain"])
+    >>> regression.coefficients.shape, float(regression.r_squared.mean().round(3))
+    ((1, 4, 1), 0.25)
     """
 
     posterior: CorrelationPosterior

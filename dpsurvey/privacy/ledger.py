@@ -36,6 +36,7 @@ from dpsurvey.privacy.ledger_lines import (
     spent_by,
     to_line,
 )
+from dpsurvey.texts import is_text
 
 _LOCK_TIMEOUT = 60.0  # seconds
 
@@ -112,7 +113,7 @@ class Ledger:
         LargeEpsilonWarning
             If the budget is above 10.
         """
-        if not isinstance(dataset, str) or not dataset.strip():
+        if not is_text(dataset) or not dataset.strip():
             raise ArgumentError("the data set has no label", expected="text such as 'NHANES 2017-18 diet'")
         ledger = cls(_real_path(path))
         header = header_record(str(dataset), decimal(check_epsilon(budget, what="budget")))

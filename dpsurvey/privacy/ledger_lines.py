@@ -16,6 +16,7 @@ from typing import Any
 from dpsurvey.errors import ArgumentTypeError, LedgerError
 from dpsurvey.privacy.budget import decimal, difference, total
 from dpsurvey.privacy.statistics import NEIGHBOURS
+from dpsurvey.texts import is_text
 
 _VERSION = 1
 _CHECKSUM = "sha256"  # key of a line's checksum, last in the line
@@ -125,7 +126,7 @@ def _check_header(header: dict[str, Any], name: str) -> None:
         raise _damaged(name, 1, f"is not the header of a version {_VERSION} ledger")
     if set(header) != {"dpsurvey_ledger", "dataset", "budget", "neighbours"}:
         raise _damaged(name, 1, "lacks a field or has one too many")
-    if not (isinstance(header["dataset"], str) and _is_amount(header["budget"])):
+    if not (is_text(header["dataset"]) and _is_amount(header["budget"])):
         raise _damaged(name, 1, "has no valid data set or budget")
     if header["neighbours"] != NEIGHBOURS:
         raise LedgerError("the ledger uses another neighbour rule", expected=NEIGHBOURS)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpsurvey.errors import DpsurveyError, ReleaseFormatError
 from dpsurvey.privacy.statistics import NEIGHBOURS
+from dpsurvey.texts import is_text
 
 if TYPE_CHECKING:
     from dpsurvey.privacy.release import Release
@@ -47,7 +48,7 @@ def check_release(release: Release) -> None:
 
 def _check_types(release: Release) -> None:
     def texts(values: Any) -> bool:
-        return all(isinstance(value, str) for value in values)
+        return all(map(is_text, values))
 
     def number(value: Any) -> bool:
         return isinstance(value, float) or (is_integer(value) and abs(value) < 2**63)
@@ -65,7 +66,7 @@ def _check_types(release: Release) -> None:
     _expect(isinstance(release.secure, bool), "secure is not true or false")
     _expect(release.rounding is None or is_integer(release.rounding), "rounding is not a number of decimals")
     for name in ("statistic", "mechanism", "neighbours", "key_fingerprint"):
-        _expect(isinstance(getattr(release, name), str), f"{name} is not text")
+        _expect(is_text(getattr(release, name)), f"{name} is not text")
     for name in ("labels", "versions"):
         table = getattr(release, name)
         _expect(
@@ -89,8 +90,8 @@ def _is_receipt(table: Any) -> bool:
     return (
         isinstance(table, dict)
         and set(table) == {"dataset", "sequence", "head"}
-        and isinstance(table["dataset"], str)
-        and isinstance(table["head"], str)
+        and is_text(table["dataset"])
+        and is_text(table["head"])
         and is_integer(table["sequence"])
         and table["sequence"] >= 1
     )

@@ -24,6 +24,7 @@ NULL
 new_result <- function(answer) {
   answer$values <- unlist(answer$values)
   answer$variables <- unlist(answer$variables)
+  answer$labels <- labels_from_python(answer$labels)
   structure(answer, class = c(paste0("dp_", answer$kind), "dp_result"))
 }
 
@@ -32,6 +33,7 @@ result_to_python <- function(x) {
   check_class(x, "dp_result")
   x <- unclass(x)
   x$variables <- as.list(x$variables)
+  x$labels <- labels_to_python(x$labels)
   x
 }
 

@@ -30,7 +30,8 @@ dp_read_survey <- function(paths, on = NULL, columns = NULL, missing_codes = NUL
   )
   answer <- door("read_survey", as.list(path.expand(paths)), Filter(Negate(is.null), options))
   data <- frame_from_python(answer$columns)
-  for (name in intersect(names(answer$labels), names(data))) attr(data[[name]], "label") <- answer$labels[[name]]
+  labels <- labels_from_python(answer$labels)
+  for (name in intersect(names(labels), names(data))) attr(data[[name]], "label") <- labels[[name]]
   attr(data, "dp_filters") <- as.character(unlist(answer$filters))
   attr(data, "dp_round_to") <- answer$round_to
   data

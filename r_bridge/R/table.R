@@ -14,7 +14,7 @@ table_to_python <- function(data, columns = NULL, id = NULL) {
   list(
     columns = lapply(needed, function(j) column_to_python(data[[j]], names(data)[j])),
     id = if (!is.null(id)) column_to_python(data[[id]], id),
-    labels = column_labels(data),
+    labels = labels_to_python(column_labels(data)),
     filters = as.list(attr(data, "dp_filters")),
     round_to = attr(data, "dp_round_to")
   )
@@ -72,7 +72,15 @@ whole_numbers <- function(x, name) {
 
 column_labels <- function(data) {
   labels <- lapply(data, function(x) attr(x, "label", exact = TRUE))
-  labels[vapply(labels, function(x) is.character(x) && length(x) == 1 && nzchar(x), NA)]
+  labels <- labels[vapply(labels, function(x) is.character(x) && length(x) == 1 && nzchar(x), NA)]
+  stats::setNames(as.character(unlist(labels)), names(labels))
+}
+
+# Labels cross as two lists of texts: the names of a list would pass through the locale's encoding.
+labels_to_python <- function(labels) list(names = as.list(names(labels)), texts = as.list(unname(labels)))
+
+labels_from_python <- function(labels) {
+  stats::setNames(as.character(unlist(labels$texts)), as.character(unlist(labels$names)))
 }
 
 frame_from_python <- function(columns) {

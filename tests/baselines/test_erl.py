@@ -159,6 +159,7 @@ def test_large_ordinal_column_mixes():
     assert abs(summary["mean"] - 0.6) < 4 * summary["sd"]
 
 
+@pytest.mark.filterwarnings("ignore::dpsurvey.errors.SlowMixingWarning")  # few rows say little
 def test_more_columns_than_rows():
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(rng.standard_normal((5, 9)), columns=list("abcdefghi"))

@@ -243,7 +243,7 @@ def test_names_default_to_all_columns_in_order() -> None:
 
 
 def test_odd_names_are_names() -> None:
-    names = ["a b", "a * b", "a ~ b", "a vs b", "é", "", " ", "dpcopula", "\udc80"]
+    names = ["a b", "a * b", "a ~ b", "a vs b", "é", "", " ", "dpcopula"]
     df = pd.DataFrame(np.ones((4, len(names))), columns=pd.Index(names, dtype=object))
     assert select_columns(df, None) == tuple(names)
 
@@ -265,6 +265,7 @@ def test_unknown_names_come_with_near_ones() -> None:
         ([1, 2], DomainError, "not text"),
         ([["Kcal"], "Grain"], DomainError, "not text"),
         ([None, "Grain"], DomainError, "not text"),
+        (["\udc80", "Grain"], DomainError, "not text"),
     ],
     ids=repr,
 )

@@ -139,8 +139,8 @@ def test_a_spec_that_fits_no_json_is_refused_and_nothing_is_written(book: Ledger
 
 
 def test_any_text_can_be_a_label_or_a_name(tmp_path: Path) -> None:
-    """Line separators other than the newline, quotes, lone surrogates."""
-    odd = 'a\u2028b\x85c\nd"e\\\udc80 é\x1c'
+    """Line separators other than the newline, quotes, nulls."""
+    odd = 'a\u2028b\x85c\nd"e\\\x00 é\x1c'
     book = Ledger.create(tmp_path / "odd", dataset=odd, budget=2.0)
     book.reserve(1.0, {"variables": [odd]})
     assert Ledger.open(book.path).dataset == odd
@@ -165,7 +165,7 @@ def test_a_budget_that_is_none_is_refused(tmp_path: Path, budget) -> None:
     assert not (tmp_path / "l").exists()
 
 
-@pytest.mark.parametrize("dataset", ["", "  ", None, 5])
+@pytest.mark.parametrize("dataset", ["", "  ", None, 5, "\udc80"])
 def test_a_data_set_needs_a_label(tmp_path: Path, dataset) -> None:
     with pytest.raises(ArgumentError, match="label"):
         Ledger.create(tmp_path / "l", dataset=dataset, budget=1.0)
@@ -318,7 +318,7 @@ def test_a_rewritten_line_is_refused_by_what_follows_or_by_its_fields(book: Ledg
     "changes",
     [
         {"dpsurvey_ledger": 2}, {"dpsurvey_ledger": None}, {"budget": "3"}, {"budget": 3}, {"budget": "0.0"},
-        {"budget": None}, {"dataset": 5}, {"more": 1},
+        {"budget": None}, {"dataset": 5}, {"dataset": "\udc80"}, {"more": 1},
     ],
     ids=str,
 )  # fmt: skip

@@ -147,7 +147,7 @@ def test_round_trip(release: Release, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["r.json"]
 
 
-text = st.text(max_size=20)  # with lone surrogates, nulls and all else
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)  # with nulls, separators and all else
 
 
 @settings(max_examples=60, deadline=None)
@@ -211,7 +211,7 @@ def without(name: str) -> dict[str, Any]:
 
 FIELDS = [field.name for field in dataclasses.fields(Release)]
 WRONG: dict[str, list[Any]] = {
-    "variables": ["abc", None, {}, [], ["a"], ["a", "a", "b"], ["a", "b", 3], ["a", "b"],
+    "variables": ["abc", None, {}, [], ["a"], ["a", "a", "b"], ["a", "b", 3], ["a", "b", "\udc80"], ["a", "b"],
                   ["a", "b", "c", "d"], [["a"], "b", "c"]],
     "n": [3, 0, -5, 10**9 + 1, 10**400, 501.0, True, "501", None, [501]],
     "counts": [[1, 2], [1, 2, 3, 4], [1, 2, 3.0], [1, 2, True], [1, 2, "3"], [1, 2, None], "123", {}, [1, 2, 2**63],
@@ -227,8 +227,8 @@ WRONG: dict[str, list[Any]] = {
     "key_seed": [-1, 2**64, 10**4000, 1.0, True, "1", None],
     "key_fingerprint": [None, 5, []],
     "secure": [1, 0, "true", None],
-    "labels": [None, [], "x", {"Kcal": 1}, {"Kcal": None}, {"Other": "label"}],
-    "filters": [None, "RIDAGEYR >= 20", {}, [1], [None], [["a"]]],
+    "labels": [None, [], "x", {"Kcal": 1}, {"Kcal": None}, {"Other": "label"}, {"Kcal": "\ud800"}],
+    "filters": [None, "RIDAGEYR >= 20", {}, [1], [None], [["a"]], ["\udfff"]],
     "rounding": [1.0, True, "3", [3]],
     "coarse": [None, "Kcal", {}, ["Other"], [1], ["Kcal"]],
     "versions": [None, [], {"numpy": 2}],
