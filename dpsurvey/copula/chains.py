@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsurvey.copula.correlation import matrix_from_pairs, nearest_correlation
+from dpsurvey.copula.coupled import advance_coupled, fill_coupled
+from dpsurvey.copula.coupling import Coupling
 from dpsurvey.copula.gibbs import advance, fill
 from dpsurvey.copula.inversion import InversionTable, build_inversion, draw_between
 from dpsurvey.copula.likelihood import LikelihoodTable
@@ -32,12 +34,15 @@ class Sample(NamedTuple):
     warmup_sweeps, sweeps_per_draw : int
     joint_moves : bool
         Whether sweeps contained the moves of :mod:`dpsurvey.copula.joint_moves`.
+    accepted : float
+        Share of proposals accepted: 1 for the product likelihood, whose draws are exact.
     """
 
     draws: NDArray[np.float64]
     warmup_sweeps: int
     sweeps_per_draw: int
     joint_moves: bool
+    accepted: float
 
 
 def sweeps_per_draw(p: int, joint: bool = False) -> int:
@@ -52,7 +57,15 @@ def sweeps_per_draw(p: int, joint: bool = False) -> int:
 
 
 def sample(
-    table: LikelihoodTable, p: int, *, draws: int, chains: int, seed: int | None, progress: bool = False
+    table: LikelihoodTable,
+    p: int,
+    *,
+    draws: int,
+    chains: int,
+    seed: int | None,
+    progress: bool = False,
+    coupling: Coupling | None = None,
+    inversion: InversionTable | None = None,
 ) -> Sample:
     """Draw correlation matrices from the posterior; chains run in parallel threads.
 
@@ -69,6 +82,11 @@ def sample(
         Draws depend on it alone, not on the number of cores.
     progress : bool
         Show a progress bar.
+    coupling : Coupling, optional
+        What couples the pairs beside the bounds on R, and the prior; by default nothing and LKJ(1). Chains then
+        move by the kernel of :mod:`dpsurvey.copula.coupled`.
+    inversion : InversionTable, optional
+        Of `table`, where it is at hand.
 
     Returns
     -------
@@ -76,8 +94,10 @@ def sample(
     """
     from tqdm.auto import tqdm
 
-    inversion = build_inversion(table)
-    joint = p > 2 and has_near_copies(inversion)
+    if inversion is None:
+        inversion = build_inversion(table)
+    joint = coupling is None and p > 2 and has_near_copies(inversion)
+    shares = np.ones(chains)
     sweeps = sweeps_per_draw(p, joint)
     block = min(_LONGEST_BLOCK, 1 + _BLOCK // p**4)
     generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(chains)]
@@ -87,13 +107,20 @@ def sample(
         rng = generators[chain]
         R = starting_matrix(table, inversion, p, rng)
         for size in _parts(WARMUP_SWEEPS, block):
-            if not stop.is_set():
+            if stop.is_set():
+                return
+            if coupling is None:
                 advance(inversion, R, size, joint, rng)
+            else:
+                advance_coupled(inversion, coupling, R, size, rng)
         for size in _parts(draws, max(1, block // sweeps)):
             if stop.is_set():
                 return
             part = kept[chain, done[chain] : done[chain] + size]
-            fill(inversion, R, part, sweeps, joint, rng)
+            if coupling is None:
+                fill(inversion, R, part, sweeps, joint, rng)
+            else:
+                shares[chain] = fill_coupled(inversion, coupling, R, part, sweeps, rng)
             done[chain] += size
 
     with (
@@ -111,7 +138,7 @@ def sample(
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-    return Sample(kept, WARMUP_SWEEPS, sweeps, joint)
+    return Sample(kept, WARMUP_SWEEPS, sweeps, joint, float(shares.mean()))
 
 
 def starting_matrix(

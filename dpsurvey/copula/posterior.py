@@ -59,6 +59,9 @@ class CorrelationPosterior:
         Seed of the sampler.
     info : mapping, optional
         Facts about the sampler (sweeps, warm-up, versions): JSON values only.
+    joint : ndarray of float64, shape (chain, draw, p, p), optional
+        Draws from the calibrated joint posterior, for functionals of several correlations (regressions). Means and
+        intervals of single correlations come from `draws`.
 
     Raises
     ------
@@ -88,18 +91,18 @@ class CorrelationPosterior:
     release: Release | None = None
     seed: int | None = None
     info: dict[str, Any] = field(default_factory=dict)
+    joint: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        raw = np.asarray(self.draws)
-        if raw.ndim != 4 or 0 in raw.shape:
-            raise ArgumentError(
-                "draws have the wrong shape",
-                expected="shape (chain, draw, p, p), none of them 0",
-                got=f"shape {raw.shape}",
-            )
-        draws = as_correlation(raw, tol=_DRAW_TOLERANCE, name="draws")
-        draws.setflags(write=False)
+        draws = _checked_draws(self.draws, "draws")
         object.__setattr__(self, "draws", draws)
+        if self.joint is not None:
+            joint = _checked_draws(self.joint, "joint")
+            if joint.shape[2:] != draws.shape[2:]:
+                raise ArgumentError(
+                    "joint draws are of another size", expected=f"p = {draws.shape[-1]}", got=f"p = {joint.shape[-1]}"
+                )
+            object.__setattr__(self, "joint", joint)
         if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int)):
             raise ArgumentTypeError("seed is not an integer", expected="an int or None", got=repr(self.seed))
         settle_common_fields(self, draws.shape[-1], ("method", "engine"))
@@ -175,11 +178,13 @@ class CorrelationPosterior:
             warnings.warn(advice, WideIntervalWarning, stacklevel=2)
         return pd.concat([pair_frame(self.variables, self.labels if labels else {}), statistics], axis=1)
 
-    def regress(self, y: str, *, on: Sequence[str], prob: float = 0.95) -> RegressionPosterior:
+    def regress(
+        self, y: str, *, on: Sequence[str], prob: float = 0.95, calibrated: bool = True
+    ) -> RegressionPosterior:
         """Return the posterior of the regression of one variable on others; see :func:`dpsurvey.regress`."""
         from dpsurvey.copula.regression import regress
 
-        return regress(self, y, on=on, prob=prob)
+        return regress(self, y, on=on, prob=prob, calibrated=calibrated)
 
     def to_arviz(self) -> Any:
         """Return the draws as an ``xarray.DataTree`` for ArviZ.
@@ -280,3 +285,17 @@ class CorrelationPosterior:
             self._lines(0.95),
             table.rename(columns={"lower": "95% lower", "upper": "95% upper"}),
         )
+
+
+def _checked_draws(draws: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    """Return draws as clean read-only correlation matrices, or say what is wrong with them."""
+    raw = np.asarray(draws)
+    if raw.ndim != 4 or 0 in raw.shape:
+        raise ArgumentError(
+            f"{name} have the wrong shape",
+            expected="shape (chain, draw, p, p), none of them 0",
+            got=f"shape {raw.shape}",
+        )
+    clean = as_correlation(raw, tol=_DRAW_TOLERANCE, name=name)
+    clean.setflags(write=False)
+    return clean

@@ -59,12 +59,12 @@ def save_result(result: Result, path: str | os.PathLike[str]) -> Path:
     header: dict[str, Any] = {"schema": schema, "schema_version": SCHEMA_VERSION}
     header |= {name: getattr(result, name) for name in _FIELDS[kind] if name != "release"}
     header["release"] = None if result.release is None else result.release.to_dict()
+    arrays = {"pairs": pair_values(getattr(result, _ARRAY_FIELD[kind]))}
+    joint = getattr(result, "joint", None)
+    if joint is not None:
+        arrays["joint"] = pair_values(joint)
     with atomic_write(path, "wb") as file:
-        np.savez(
-            file,
-            header=np.array(json.dumps(header, allow_nan=False)),
-            pairs=pair_values(getattr(result, _ARRAY_FIELD[kind])),
-        )
+        np.savez(file, header=np.array(json.dumps(header, allow_nan=False)), **arrays)
     return Path(path)
 
 
@@ -94,7 +94,7 @@ def load_result(path: str | os.PathLike[str], *, kind: Any = None) -> Any:
         the wrong type or shape.
     """
     file = Path(path)
-    text, values = _read_archive(file)
+    text, values, joint = _read_archive(file)
     header = _parse_header(text, file)
     found = _SCHEMAS[header.pop("schema")]
     if kind is not None and found is not kind:
@@ -103,14 +103,19 @@ def load_result(path: str | os.PathLike[str], *, kind: Any = None) -> Any:
     _check_pairs(values, found, len(header["variables"]), file)
     header["release"] = _release(header["release"])
     header[_ARRAY_FIELD[found]] = matrix_from_pairs(values, len(header["variables"]))
+    if joint is not None:
+        if found is not CorrelationPosterior:
+            raise _format_error(file, "an estimate has no draws", "header, pairs", "also joint")
+        _check_pairs(joint, found, len(header["variables"]), file)
+        header["joint"] = matrix_from_pairs(joint, len(header["variables"]))
     try:
         return found(**header)
     except DpsurveyError as error:
         raise _format_error(file, error.detail, error.expected, error.got) from None
 
 
-def _read_archive(file: Path) -> tuple[str, NDArray[Any]]:
-    """Return the header's text and the array of pairs."""
+def _read_archive(file: Path) -> tuple[str, NDArray[Any], NDArray[Any] | None]:
+    """Return the header's text, the array of pairs, and that of joint draws if there is one."""
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -120,12 +125,12 @@ def _read_archive(file: Path) -> tuple[str, NDArray[Any]]:
             arrays = {name: archive[name] for name in archive.files}
     except Exception:  # damaged bytes make zipfile and numpy raise a dozen kinds of error
         raise _format_error(file, "it is not an .npz archive, or it is damaged", None, None) from None
-    if arrays.keys() != {"header", "pairs"}:
+    if arrays.keys() - {"joint"} != {"header", "pairs"}:
         raise _format_error(file, "it holds other arrays", "header, pairs", ", ".join(arrays))
     text, values = arrays["header"], arrays["pairs"]
     if text.ndim or text.dtype.kind != "U":
         raise _format_error(file, "its header is not a text", "one JSON text", f"dtype {text.dtype}")
-    return str(text), values
+    return str(text), values, arrays.get("joint")
 
 
 def _parse_header(text: str, file: Path) -> dict[str, Any]:
