@@ -18,6 +18,9 @@ from .copula.compare import compare as compare
 from .copula.correlation import nearest_correlation as nearest_correlation
 from .copula.estimate import CorrelationEstimate as CorrelationEstimate
 from .copula.mle_nn import mle_nn as mle_nn
+from .copula.planning import Plan as Plan
+from .copula.planning import plan as plan
+from .copula.planning import plan_table as plan_table
 from .copula.posterior import CorrelationPosterior as CorrelationPosterior
 from .copula.regression import RegressionPosterior as RegressionPosterior
 from .copula.regression import regress as regress

@@ -26,7 +26,7 @@ class DpCopulaAccessor:
     >>> rng = np.random.default_rng(1)
     >>> df = pd.DataFrame(rng.normal(size=(500, 3)), columns=["Kcal", "Grain", "Sugar"])
     >>> df.dpcopula.release(epsilon=1.0, insecure_rng=rng)  # a simulation: the generator is seeded
-    <Release: 3 variables, 3 noisy quadrant counts, n = 500, geometric, epsilon = 1, INSECURE noise (simulation)>
+    <Release: 3 variables, 3 noisy concordance counts, n = 500, linf, epsilon = 1, INSECURE noise (simulation)>
     """
 
     def __init__(self, df: pd.DataFrame) -> None:

@@ -15,6 +15,7 @@ from dpsurvey.cli.fit import fit
 from dpsurvey.cli.guard import keep_lines
 from dpsurvey.cli.inspect import inspect
 from dpsurvey.cli.ledger import ledger
+from dpsurvey.cli.plan import plan
 from dpsurvey.cli.plot import plot
 from dpsurvey.cli.regress import regress
 from dpsurvey.cli.release import release
@@ -32,6 +33,7 @@ app = typer.Typer(
 
 _COMMANDS = (
     (inspect, "Show what survey files document, and preflight columns."),
+    (plan, "Say how long intervals will be, before any data are touched."),
     (release, "Spend epsilon once: rows in, the file that may leave out."),
     (fit, "Infer correlations from a release."),
     (regress, "Regress one variable on others, from a fitted posterior."),

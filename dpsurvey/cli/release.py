@@ -53,9 +53,21 @@ def release(
             "--ledger", metavar="FILE", help="The data set's budget, made with `dpsurvey ledger create`."
         ),
     ] = None,
+    statistic: Annotated[
+        str,
+        typer.Option("--statistic", metavar="NAME", help="What is counted: concordance, quadrant, or auto."),
+    ] = "auto",
     mechanism: Annotated[
-        str, typer.Option("--mechanism", metavar="NAME", help="How noise is added: geometric or rgm.")
-    ] = "geometric",
+        str,
+        typer.Option(
+            "--mechanism", metavar="NAME", help="How noise is added: linf, geometric, rgm, gaussian, or auto."
+        ),
+    ] = "auto",
+    coarse: Annotated[
+        str | None,
+        typer.Option("--coarse", metavar="NAMES", help="Columns with few levels, separated by commas."),
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", help="For gaussian noise, such as 1e-6.")] = 0.0,
     encoding: Encoding = None,
     member: Member = None,
 ) -> None:
@@ -64,6 +76,9 @@ def release(
     Files are merged one-to-one on the id. Everything is checked before anything is spent: that the output can
     be written and does not exist (what it holds could never be made again), the columns, the rows, the ledger.
     Then epsilon is reserved in the ledger, and the counts are computed and released with secure noise.
+
+    By default the statistic and mechanism with the shortest expected intervals are taken, by public numbers alone
+    (see `dpsurvey plan`); the paper's own are --statistic quadrant --mechanism geometric.
 
     The privacy statement goes to stdout. What complete rows cost is CONFIDENTIAL and goes to stderr.
 
@@ -83,7 +98,10 @@ def release(
     if reading.columns is None:
         _refuse_roles(files, reading)
     table, _ = reading.read(files)
-    made = disclose(table, epsilon, mechanism=mechanism, ledger=ledger)
+    few = None if coarse is None else [name.strip() for name in coarse.split(",") if name.strip()]
+    made = disclose(
+        table, epsilon, statistic=statistic, mechanism=mechanism, coarse=few, delta=delta, ledger=ledger
+    )
     _save(made, output)
     typer.echo(f"{made!r}\nsaved to {output}\n\n{made.statement()}")
     if ledger is not None:

@@ -20,8 +20,10 @@ from dpsurvey.confidential.discordance import discordant_counts
 from dpsurvey.confidential.domain import check_domain, coarse_columns, select_columns
 from dpsurvey.confidential.ties import TieKeys
 from dpsurvey.confidential.variables import ATTRIBUTE
+from dpsurvey.copula.planning import choose
 from dpsurvey.errors import ArgumentTypeError, NoLedgerWarning
 from dpsurvey.privacy.budget import check_delta, check_epsilon
+from dpsurvey.privacy.gaussian import DiscreteGaussian
 from dpsurvey.privacy.ledger import Ledger, as_ledger
 from dpsurvey.privacy.mechanisms import build_mechanism
 from dpsurvey.privacy.release import Release
@@ -33,8 +35,8 @@ def release(
     epsilon: float,
     *,
     columns: Sequence[str] | None = None,
-    statistic: str = "quadrant",
-    mechanism: str = "geometric",
+    statistic: str = "auto",
+    mechanism: str = "auto",
     coarse: Sequence[str] | None = None,
     delta: float = 0.0,
     keys: TieKeys | None = None,
@@ -42,7 +44,7 @@ def release(
     codebook: Codebook | None = None,
     insecure_rng: np.random.Generator | None = None,
 ) -> Release:
-    """Spend epsilon once and return noisy median-quadrant counts of all pairs of columns.
+    """Spend epsilon once and return noisy counts of all pairs of columns.
 
     Everything is checked first; then epsilon is reserved in the ledger on disk; then the counts are computed
     and noise from the operating system's randomness is added. The result is epsilon-differentially private for
@@ -57,13 +59,22 @@ def release(
         Positions must be ones that substituting a row leaves fixed (see :class:`dpsurvey.TieKeys`), and the
         order of categories one that was declared, not taken from the rows.
     epsilon : float
-        Privacy loss of the whole release, split evenly over the p(p-1)/2 pairs.
+        Privacy loss of the whole release, all p(p-1)/2 pairs together.
     columns : sequence of str, optional
         The p >= 2 variables to use; all columns by default.
-    statistic : {"quadrant"}
-        What is counted.
-    mechanism : {"geometric", "rgm"}
-        How noise is added.
+    statistic : {"auto", "concordance", "quadrant"}
+        What is counted for each pair: pairs of rows that the two variables order differently, or rows high in both
+        after splits at the medians, as in the paper. "auto" takes what :func:`dpsurvey.plan` expects to give the
+        shortest intervals, from n, p, epsilon and the declared types alone.
+    mechanism : {"auto", "linf", "geometric", "rgm", "gaussian"}
+        How noise is added: jointly with a law of the largest noise; independently, as in the paper; within the range
+        of true counts; or Gaussian, which needs `delta`. "auto" takes the best of those with pure epsilon.
+        The paper's own setting is ``statistic="quadrant", mechanism="geometric"``.
+    coarse : sequence of str, optional
+        Columns declared to have few levels, which concordance counts serve less well: pairs with one of them are
+        quadrant counts in the same release. By default the columns of boolean or ordered category type.
+    delta : float, default 0
+        Above 0 for mechanism "gaussian" alone: an (epsilon, delta) guarantee.
     keys : TieKeys, optional
         Tie-breaking keys; ``TieKeys()`` by default. Use the same ones in all releases of a data set.
     ledger : Ledger or path, optional
@@ -100,7 +111,7 @@ def release(
     >>> rng = np.random.default_rng(1)
     >>> df = pd.DataFrame(rng.normal(size=(500, 3)), columns=["Kcal", "Grain", "Sugar"])
     >>> dps.release(df, epsilon=1.0, insecure_rng=rng)  # a simulation: the generator is seeded
-    <Release: 3 variables, 3 noisy quadrant counts, n = 500, geometric, epsilon = 1, INSECURE noise (simulation)>
+    <Release: 3 variables, 3 noisy concordance counts, n = 500, linf, epsilon = 1, INSECURE noise (simulation)>
     """
     if not isinstance(df, pd.DataFrame):
         raise ArgumentTypeError("df is not a table", expected="a pandas.DataFrame", got=type(df).__name__)
@@ -110,6 +121,12 @@ def release(
     check_rng(insecure_rng)
     total, delta = check_epsilon(epsilon), check_delta(delta)
     few = coarse_columns(df, names, coarse, statistic)
+    free = mechanism == "auto"
+    statistic, mechanism = choose(len(df), len(names), total, statistic, mechanism, delta, len(few))
+    if statistic == QuadrantCounts.name:
+        few = ()  # to these all columns are alike
+    if free and mechanism != DiscreteGaussian.name:
+        delta = 0.0  # not needed
     law = make_statistic(statistic, len(df), len(names), tuple(names.index(name) for name in few))
     noise = build_mechanism(mechanism, law, total, delta)
     draft = Release(  # whole but for the counts, so that nothing is left to be refused once epsilon is spent
