@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dpsurvey.confidential.preflight import Preflight
     from dpsurvey.copula.estimate import CorrelationEstimate
     from dpsurvey.copula.posterior import CorrelationPosterior
@@ -58,13 +61,14 @@ class DpCopulaAccessor:
         """Release and fit in one go; the release is on ``posterior.release``.
 
         `options` are those of :func:`dpsurvey.release`, the rest those of :func:`dpsurvey.bayes_na`, which are
-        checked before epsilon is spent.
+        checked before epsilon is spent. If the fit is interrupted, the exception carries the release as its
+        attribute ``release``, since what was spent on it stays spent.
         """
         from dpsurvey.copula.bayes_na import bayes_na, check_options
 
-        check_options(draws, chains, engine)
-        fresh = self.release(epsilon, **options)
-        return bayes_na(fresh, draws=draws, chains=chains, seed=seed, engine=engine, progress=progress)
+        check_options(draws, chains, engine, seed)
+        with _kept(self.release(epsilon, **options)) as fresh:
+            return bayes_na(fresh, draws=draws, chains=chains, seed=seed, engine=engine, progress=progress)
 
     def mle_nn(self, epsilon: float, *, adjust: str = "btgm", **options: Any) -> CorrelationEstimate:
         """Release and estimate in one go; the release is on ``estimate.release``.
@@ -75,10 +79,22 @@ class DpCopulaAccessor:
         from dpsurvey.copula.mle_nn import check_adjustment, mle_nn
 
         check_adjustment(adjust)
-        return mle_nn(self.release(epsilon, **options), adjust=adjust)
+        with _kept(self.release(epsilon, **options)) as fresh:
+            return mle_nn(fresh, adjust=adjust)
 
     def erl(self, columns: list[str] | None = None, **options: Any) -> CorrelationPosterior:
         """Draw under the extended rank likelihood, NOT PRIVATE: see :func:`dpsurvey.erl`."""
         from dpsurvey.baselines.erl import erl
 
         return erl(self._df, columns, **options)
+
+
+@contextmanager
+def _kept(release: Release) -> Iterator[Release]:
+    """Hand the release over with whatever stops its analysis: the epsilon spent on it cannot be had back."""
+    try:
+        yield release
+    except BaseException as error:
+        error.release = release  # type: ignore[attr-defined]
+        error.add_note("Epsilon was spent: save the release, `sys.last_value.release`, and go on from there.")
+        raise

@@ -71,7 +71,7 @@ def cmdstan(variable: str | None, home: Path) -> Check:
         The user's folder.
     """
     remedy = (
-        "python -m cmdstanpy.install_cmdstan, or set CMDSTAN to its folder; "
+        "dpsurvey doctor --install-cmdstan, or set CMDSTAN to its folder; "
         "without it the embedded sampler draws from the same posterior"
     )
     named = [Path(variable)] if variable else sorted((home / ".cmdstan").glob("cmdstan-*"), key=_version)

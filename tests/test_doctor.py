@@ -98,6 +98,13 @@ def test_a_library_of_the_core_that_cannot_be_imported_is_exit_code_1(module, co
     assert "missing  R (optional)" in done.stdout  # and it went on to the end
 
 
+def test_installing_cmdstan_needs_cmdstanpy():
+    done = doctor("sys.modules['cmdstanpy'] = None", options=("--install-cmdstan",))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "[DPS401]" in done.stderr
+    assert "pip install 'dpsurvey[stan]'" in done.stderr
+
+
 def test_libraries_missing_and_too_old():
     missing = library(Requirement("no-such-library"), "pip install it", needed=True)
     assert (missing.status, missing.remedy) == ("missing", "pip install it")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +84,9 @@ class Plan:
             "plug_in": [name for name, fixed in zip(names, self.plug_in, strict=True) if fixed],
             "independent": self.independent,
         }
-        ours = {"dpsurvey": version("dpsurvey"), "numpy": np.__version__}
+        from dpsurvey import __version__  # also where the package runs from a clone
+
+        ours = {"dpsurvey": __version__, "numpy": np.__version__}
         return CorrelationPosterior(
             draws=matrices,
             variables=names,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 
 @guarded(confidential=False)
-def doctor(format: FormatOption = Format.text) -> None:
+def doctor(
+    format: FormatOption = Format.text,
+    install_cmdstan: Annotated[
+        bool,
+        typer.Option("--install-cmdstan", help="First download CmdStan and build it (some minutes)."),
+    ] = False,
+) -> None:
     """Show what is installed, what works, what is missing and how to get it.
 
     It draws secure noise, reads an example file, fits a simulated release and draws a figure; it looks for R,
@@ -24,9 +30,14 @@ def doctor(format: FormatOption = Format.text) -> None:
 
     For example:
       dpsurvey doctor
+      dpsurvey doctor --install-cmdstan
     """
     from tqdm.auto import tqdm
 
+    if install_cmdstan:
+        from dpsurvey.copula.cmdstan import install_cmdstan as install
+
+        install(progress=sys.stderr.isatty())
     from dpsurvey.doctor import examine, to_frame, works
 
     checks: list[Check] = []

@@ -81,7 +81,8 @@ def release(
         The budget file of the data set, made once with ``Ledger.create``.
     codebook : Codebook, optional
         From ``read_survey(..., return_codebook=True)``: its labels, declared filters and rounding go into the
-        release. Without it those are taken from ``df.attrs`` where pandas kept them.
+        release, with filters declared after reading where pandas kept them in ``df.attrs``. Without it all of
+        them are taken from there.
     insecure_rng : numpy.random.Generator, optional
         For simulations ONLY: noise from this generator, and a release marked insecure.
 
@@ -192,15 +193,15 @@ def _declared(codebook: Codebook | None, df: pd.DataFrame, names: tuple[str, ...
     """Return labels, filters and rounding, as declared by whoever read the files; none of it comes from rows."""
     if codebook is not None and not isinstance(codebook, Codebook):
         raise ArgumentTypeError("codebook is not a Codebook", got=type(codebook).__name__)
-    facts: Any = df.attrs.get(ATTRIBUTE) if codebook is None else codebook.public()
-    if not isinstance(
-        facts, Mapping
-    ):  # attrs are a convenience: whatever else is there was not declared to us
-        return {}
+    kept: Any = df.attrs.get(ATTRIBUTE)  # a convenience: whatever else is there was not declared to us
+    attrs: Mapping[str, Any] = kept if isinstance(kept, Mapping) else {}
+    facts = attrs if codebook is None else codebook.public()
     labels = facts.get("labels") or {}
+    # A codebook does not know what was declared after reading, such as complete rows; attrs may.
+    filters = dict.fromkeys((*(facts.get("filters") or ()), *(attrs.get("filters") or ())))
     return {
         "labels": {name: labels[name] for name in names if labels.get(name)},
-        "filters": tuple(facts.get("filters") or ()),
+        "filters": tuple(filters),
         "rounding": facts.get("round_to"),
     }
 

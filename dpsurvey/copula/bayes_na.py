@@ -98,7 +98,7 @@ def bayes_na(
     True
     """
     check_release(release)
-    check_options(draws, chains, engine)
+    check_options(draws, chains, engine, seed)
     lkj, densities = check_lkj(lkj), pair_densities(release, informative)
     if engine != "gibbs" and (lkj != 1.0 or densities):
         raise ArgumentError(
@@ -148,20 +148,30 @@ def bayes_na(
     )
 
 
-def check_options(draws: int, chains: int, engine: str) -> None:
-    """Refuse options of the sampler that it cannot take.
+def check_options(draws: int, chains: int, engine: str, seed: int | None = None) -> None:
+    """Refuse options of the sampler that it cannot take, and an engine that is not installed.
 
     Raises
     ------
-    ArgumentTypeError, ArgumentError, UnknownNameError
+    ArgumentTypeError, ArgumentError, UnknownNameError, MissingDependencyError
     """
     for name, value in (("draws", draws), ("chains", chains)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise ArgumentTypeError(f"{name} is not an integer", got=type(value).__name__)
         if value < 1:
             raise ArgumentError(f"{name} is below 1", expected="1 or more", got=str(value))
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        raise ArgumentTypeError(
+            "seed is not an integer", expected="0 or more, or None", got=type(seed).__name__
+        )
+    if seed is not None and seed < 0:
+        raise ArgumentError("seed is below 0", expected="0 or more, or None", got=str(seed))
     if engine not in ENGINES:
         raise UnknownNameError("no such engine", expected=" or ".join(map(repr, ENGINES)), got=repr(engine))
+    if engine != "gibbs":
+        from dpsurvey.copula.cmdstan import find_cmdstan
+
+        find_cmdstan()
 
 
 def check_release(release: Release) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpsurvey.copula.inversion import InversionTable, draw_between, pair_position
 from dpsurvey.copula.jit import njit
 from dpsurvey.copula.joint_moves import move_groups
-from dpsurvey.copula.positive import factorise, feasible_margin, shrink
+from dpsurvey.copula.positive import feasible_margin, pull_inside
 
 
 @njit
@@ -37,16 +37,13 @@ def advance(
     rng : numpy.random.Generator
     """
     p = R.shape[0]
-    inverse, factor, whole = np.empty((p - 1, p - 1)), np.empty((p - 1, p - 1)), np.empty((p, p))
-    others, row, product = np.empty(p - 1, dtype=np.int64), np.empty(p - 1), np.empty(p - 1)
-    everyone = np.arange(p)
+    order, factor, upper = np.arange(p), np.zeros((p, p)), np.zeros((p, p))
     for _ in range(sweeps):
         for j in range(p):
-            _draw_row(table, R, j, others, row, product, inverse, factor, rng)
+            _draw_row(table, R, j, order, factor, upper, rng)
         if joint:
             move_groups(table, R, 2 * p, rng)
-    while not factorise(R, everyone, whole):
-        shrink(R)
+    pull_inside(R, order, factor)
 
 
 @njit
@@ -69,82 +66,63 @@ def _draw_row(
     table: InversionTable,
     R: NDArray[np.float64],
     j: int,
-    others: NDArray[np.int64],
-    row: NDArray[np.float64],
-    product: NDArray[np.float64],
-    inverse: NDArray[np.float64],
+    order: NDArray[np.int64],
     factor: NDArray[np.float64],
+    upper: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> None:
-    """Draw all correlations of variable j, one after the other; the arrays after j are work space.
+    """Draw all correlations of variable j, one after the other; `order`, `factor`, `upper` are work space.
 
-    With A the matrix of the other variables and x the row of j, R is positive definite while x' A^-1 x < 1; A
-    stays fixed, so one inverse serves the row and each draw costs O(p).
+    With j last in the order its row of the Cholesky factor is (z, sqrt(1 - z'z)), where row j of R is L z for
+    the factor L of the others. For k, the last of these, R_jk is feasible within l sqrt(1 - z'z) of l'z, sums
+    over all others but k, with l the row of k. Then the others turn by one place, so that each comes last; a
+    factor holds the last digits of a nearly singular matrix, which its inverse loses.
     """
-    p = R.shape[0]
-    margin = _prepare_row(R, j, others, row, product, inverse, factor)
-    for a in range(p - 1):
-        k = others[a]
-        room = max(1.0 - np.dot(row, product), 0.0)
-        root = math.sqrt(product[a] * product[a] + inverse[a, a] * room)
-        low = max(row[a] - (root + product[a]) / inverse[a, a], -1.0)
-        high = min(row[a] + (root - product[a]) / inverse[a, a], 1.0)
-        edge = margin * (high - low)
-        pair = pair_position(min(j, k), max(j, k), p)
-        value = draw_between(table, pair, low + edge, high - edge, rng.random())
-        change = value - row[a]
-        row[a] = value
-        for b in range(p - 1):
-            product[b] += change * inverse[a, b]
-        R[j, k] = value
-        R[k, j] = value
+    size = R.shape[0] - 1
+    for a in range(size + 1):
+        order[a] = a if a < j else a + 1
+    order[size] = j
+    pull_inside(R, order, factor)
+    for a in range(size + 1):
+        for b in range(a + 1):
+            upper[b, a] = factor[a, b]
+    for _ in range(size):
+        k, pivot = order[size - 1], upper[size - 1, size - 1]
+        centre, room = 0.0, 1.0
+        for b in range(size - 1):
+            centre += upper[b, size - 1] * upper[b, size]
+            room -= upper[b, size] * upper[b, size]
+        half = pivot * math.sqrt(max(room, 0.0))
+        half *= 1.0 - feasible_margin(min(room, pivot * pivot))
+        low, high = max(centre - half, -1.0), min(centre + half, 1.0)
+        R[j, k] = draw_between(table, pair_position(min(j, k), max(j, k), size + 1), low, high, rng.random())
+        R[k, j] = R[j, k]
+        upper[size - 1, size] = (R[j, k] - centre) / pivot
+        _turn(upper, order, size)
 
 
 @njit
-def _prepare_row(
-    R: NDArray[np.float64],
-    j: int,
-    others: NDArray[np.int64],
-    row: NDArray[np.float64],
-    product: NDArray[np.float64],
-    inverse: NDArray[np.float64],
-    factor: NDArray[np.float64],
-) -> float:
-    """Write the inverse of the others, the row of j and their product; return the share kept off the ends.
+def _turn(upper: NDArray[np.float64], order: NDArray[np.int64], size: int) -> None:
+    """Move the last of the first `size` variables to the front: of `order` and of the transposed factor.
 
-    Rounding can leave R on the wrong side of singular; it then shrinks towards the identity until it is not.
+    Its column becomes the first; Givens rotations of neighbouring rows make the rest upper triangular again,
+    and turn the column after the first `size`, that of z, along.
     """
-    p = R.shape[0]
-    for a in range(p - 1):
-        others[a] = a if a < j else a + 1
-    while True:
-        if factorise(R, others, factor):
-            _invert(factor, inverse)
-            for a in range(p - 1):
-                row[a] = R[j, others[a]]
-            for a in range(p - 1):
-                product[a] = np.dot(inverse[a], row)
-            if np.dot(row, product) < 1.0:
-                break
-        shrink(R)
-    largest = 0.0
-    for a in range(p - 1):
-        largest = max(largest, inverse[a, a])
-    return feasible_margin(largest)
-
-
-@njit
-def _invert(factor: NDArray[np.float64], inverse: NDArray[np.float64]) -> None:
-    """Write the inverse of L L', with L the lower triangle of `factor`."""
-    size = factor.shape[0]
-    for column in range(size):  # solve L L' x = e_column
-        for a in range(size):
-            total = 1.0 if a == column else 0.0
-            for b in range(column, a):
-                total -= factor[a, b] * inverse[b, column]
-            inverse[a, column] = total / factor[a, a] if a >= column else 0.0
-        for a in range(size - 1, -1, -1):
-            total = inverse[a, column]
-            for b in range(a + 1, size):
-                total -= factor[b, a] * inverse[b, column]
-            inverse[a, column] = total / factor[a, a]
+    last = order[size - 1]
+    moved = upper[:size, size - 1].copy()
+    for column in range(size - 1, 0, -1):
+        order[column] = order[column - 1]
+    order[0] = last
+    for row in range(size):
+        for column in range(size - 1, row, -1):
+            upper[row, column] = upper[row, column - 1]
+        upper[row, row] = 0.0
+    for row in range(size - 2, -1, -1):
+        length = math.sqrt(moved[row] * moved[row] + moved[row + 1] * moved[row + 1])
+        cosine, sine = moved[row] / length, moved[row + 1] / length
+        moved[row] = length
+        for column in range(row + 1, size + 1):
+            above, below = upper[row, column], upper[row + 1, column]
+            upper[row, column] = cosine * above + sine * below
+            upper[row + 1, column] = sine * above - cosine * below
+    upper[0, 0] = moved[0]

@@ -109,7 +109,7 @@ def _feasible(
         x[i] /= whole[i, i]
         y[i] /= whole[i, i]
     across, spread = np.dot(x, y), math.sqrt(np.dot(x, x) * np.dot(y, y))
-    keep = 1.0 - feasible_margin(spread)
+    keep = 1.0 - feasible_margin(1.0 / spread)
     return -keep / (spread + across), keep / (spread - across)
 
 

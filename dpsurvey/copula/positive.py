@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from dpsurvey.copula.jit import njit
 
-_MARGIN = 1e-10  # of the feasible interval, kept off both ends
 _LARGEST_MARGIN = 1e-3
-_ROUNDING = 64 * 2.0**-52
-_SHRINK = 1e-9  # by which a matrix that rounding made singular is drawn towards the identity
+_ROUNDING = 16 * 2.0**-52
+_SMALLEST_PULL = 2.0**-52
 
 
 @njit
@@ -40,19 +39,35 @@ def factorise(R: NDArray[np.float64], members: NDArray[np.int64], factor: NDArra
 
 
 @njit
-def feasible_margin(largest: float) -> float:
+def feasible_margin(smallest: float) -> float:
     """Return the share of a feasible interval to keep off both of its ends.
 
-    The ends are as inexact as the inverse they come from: a rounding error times its largest diagonal entry.
-    The share cut off is far too small to be seen in a posterior, however near to singular.
+    The ends are as inexact as the differences they come from: a rounding error over the smaller of the two
+    variances whose product is the square of the interval's half length. A fixed share would not do: where two
+    variables are copies, the posterior can lie within 1e-10 of an end.
+
+    Parameters
+    ----------
+    smallest : float
     """
-    return min(_LARGEST_MARGIN, _MARGIN + _ROUNDING * largest)
+    return min(_LARGEST_MARGIN, _ROUNDING / max(smallest, _ROUNDING))
 
 
 @njit
-def shrink(R: NDArray[np.float64]) -> None:
-    """Draw R a little towards the identity, in place."""
-    for a in range(R.shape[0]):
-        for b in range(R.shape[0]):
-            if a != b:
-                R[a, b] *= 1.0 - _SHRINK
+def pull_inside(R: NDArray[np.float64], members: NDArray[np.int64], factor: NDArray[np.float64]) -> None:
+    """Write the Cholesky factor of R; if rounding left R outside the set, first draw it to the identity.
+
+    Parameters
+    ----------
+    R : numpy.ndarray, shape (p, p)
+        Changed in place, by as little as will do.
+    members, factor
+        As for :func:`factorise`; all p variables.
+    """
+    share = _SMALLEST_PULL
+    while not factorise(R, members, factor):
+        for a in range(R.shape[0]):
+            for b in range(R.shape[0]):
+                if a != b:
+                    R[a, b] *= 1.0 - share
+        share *= 2.0

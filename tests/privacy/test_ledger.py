@@ -129,7 +129,9 @@ def test_amounts_that_are_none_are_refused_and_nothing_is_written(book: Ledger, 
 
 
 @pytest.mark.parametrize(
-    "spec", [{"x": object()}, {"x": float("nan")}, {("a", "b"): 1}, {"x": {1, 2}}], ids=str
+    "spec",
+    [{"x": object()}, {"x": float("nan")}, {("a", "b"): 1}, {"x": {1, 2}}],
+    ids=["object", "NaN", "tuple", "set"],
 )
 def test_a_spec_that_fits_no_json_is_refused_and_nothing_is_written(book: Ledger, spec) -> None:
     before = book.path.read_bytes()
