@@ -34,7 +34,13 @@ def one_by_one(cell, runs):
     for run in range(runs):
         survey = simulate(cell, run, 1)
         table = cell.find_design().table(survey.latent)
-        release = dps.release(table, cell.epsilon, insecure_rng=survey.streams.noise)
+        release = dps.release(
+            table,
+            cell.epsilon,
+            statistic="quadrant",
+            mechanism="geometric",
+            insecure_rng=survey.streams.noise,
+        )
         dps.bayes_na(release, draws=draws, seed=run, progress=False).interval()
 
 

@@ -45,7 +45,14 @@ def plan(
     from dpsurvey.copula.planning import plan_table
 
     found = make_plan(
-        n, p, epsilon=epsilon, length=length, statistic=statistic, mechanism=mechanism, delta=delta, coarse=coarse
+        n,
+        p,
+        epsilon=epsilon,
+        length=length,
+        statistic=statistic,
+        mechanism=mechanism,
+        delta=delta,
+        coarse=coarse,
     )
     if compare:
         typer.echo(f"{found!r}\n", err=format is not Format.text)

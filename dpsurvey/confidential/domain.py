@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpsurvey.confidential.near import check_known
 from dpsurvey.confidential.ties import id_problem
-from dpsurvey.errors import ArgumentError, ArgumentTypeError, DomainError
+from dpsurvey.errors import ArgumentError, ArgumentTypeError, DomainError, UnknownNameError
 from dpsurvey.texts import is_text
 
 MINIMUM_ROWS = 4
@@ -188,7 +188,11 @@ def coarse_columns(
     ('smokes',)
     """
     if coarse is None:
-        return () if statistic == "quadrant" else tuple(name for name in names if _has_few_levels(df[name].dtype))
+        return (
+            ()
+            if statistic == "quadrant"
+            else tuple(name for name in names if _has_few_levels(df[name].dtype))
+        )
     if isinstance(coarse, str):
         raise ArgumentError(
             "coarse is one string", expected="a list of column names", got="str", hint=f"coarse=[{coarse!r}]"

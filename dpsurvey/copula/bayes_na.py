@@ -114,11 +114,14 @@ def bayes_na(
             table, release.p, draws=draws, chains=chains, seed=seed, progress=progress, inversion=inversion,
             coupling=None if lkj == 1.0 else product(lkj),
         )  # fmt: skip
-        matrices, facts = sampled.draws, {
-            "warmup_sweeps": sampled.warmup_sweeps,
-            "sweeps_per_draw": sampled.sweeps_per_draw,
-            "joint_moves": sampled.joint_moves,
-        }
+        matrices, facts = (
+            sampled.draws,
+            {
+                "warmup_sweeps": sampled.warmup_sweeps,
+                "sweeps_per_draw": sampled.sweeps_per_draw,
+                "joint_moves": sampled.joint_moves,
+            },
+        )
     else:
         from dpsurvey.copula import stan
 
@@ -129,7 +132,15 @@ def bayes_na(
     if joint and release.p > 2:
         center = matrices.mean(axis=(0, 1))
         calibrated, facts["joint"] = joint_draws(
-            release, table, inversion, center, lkj=lkj, draws=draws, chains=chains, seed=seed, progress=progress
+            release,
+            table,
+            inversion,
+            center,
+            lkj=lkj,
+            draws=draws,
+            chains=chains,
+            seed=seed,
+            progress=progress,
         )
     prior = f"LKJ({lkj:g})"
     if densities:

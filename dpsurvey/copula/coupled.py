@@ -46,7 +46,9 @@ def advance_coupled(
         for j in range(p):
             before, z_before = R[j].copy(), z.copy()
             accepted += _visit_row(table, coupling, R, z, j, others, rng)
-            if not factorise(R, everyone, whole):  # rounding at the edge of the set: as if all had been rejected
+            if not factorise(
+                R, everyone, whole
+            ):  # rounding at the edge of the set: as if all had been rejected
                 R[j] = before
                 R[:, j] = before
                 z[:] = z_before

@@ -24,6 +24,7 @@ from dpsurvey.privacy.release import Release
 _ROWS = 20_000  # latent rows that estimate the sampling correlations
 _SEED = 2601_03497  # of those rows: the posterior is a function of the release
 _RIDGE = 0.02  # towards the identity: near singular matrices are overconfident when held fixed at an estimate
+_INSIDE = 1e-9  # by which R is drawn towards the identity, so that it has a Cholesky factor
 _LARGEST_RESIDUAL = 6.0  # beyond it a residual says nothing about the others
 
 Array = NDArray[np.float64]
@@ -102,14 +103,20 @@ def residual_correlation(release: Release, R: Array, noise_variances: Array) -> 
     """
     laws = sampling_laws(release)
     first, second = np.triu_indices(release.p, 1)
+    R = (1.0 - _INSIDE) * R + _INSIDE * np.eye(release.p)
     rows = np.random.default_rng(_SEED).standard_normal((_ROWS // 2, release.p)) @ np.linalg.cholesky(R).T
     influence = np.column_stack(
-        [law.influence(rows[:, j], rows[:, k], R[j, k]) for law, j, k in zip(laws, first, second, strict=True)]
+        [
+            law.influence(rows[:, j], rows[:, k], R[j, k])
+            for law, j, k in zip(laws, first, second, strict=True)
+        ]
     )
     influence -= influence.mean(axis=0)
     covariance = influence.T @ influence
     size = np.sqrt(np.diag(covariance))
-    signal = np.array([law.variance(log_odds(R[j, k])) for law, j, k in zip(laws, first, second, strict=True)])
+    signal = np.array(
+        [law.variance(log_odds(R[j, k])) for law, j, k in zip(laws, first, second, strict=True)]
+    )
     kept = np.sqrt(signal / (signal + noise_variances)) / np.maximum(size, np.finfo(float).tiny)
     G = covariance * kept[:, None] * kept * (1.0 - _RIDGE)
     np.fill_diagonal(G, 1.0)

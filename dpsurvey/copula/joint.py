@@ -60,7 +60,13 @@ def joint_draws(
     children = np.random.SeedSequence(seed).generate_state(2)
     first = couple(release, inversion, R, lkj)
     pilot = sample(
-        table, release.p, draws=_PILOT_DRAWS, chains=1, seed=int(children[0]), coupling=first, inversion=inversion
+        table,
+        release.p,
+        draws=_PILOT_DRAWS,
+        chains=1,
+        seed=int(children[0]),
+        coupling=first,
+        inversion=inversion,
     )
     second = couple(release, inversion, pilot.draws.mean(axis=(0, 1)), lkj)
     sampled = sample(

@@ -25,8 +25,9 @@ def mle_nn(release: Release, *, adjust: str = "btgm") -> CorrelationEstimate:
     """Estimate R from a release: one maximum likelihood estimate a pair, then the nearest correlation matrix.
 
     Each noisy count is brought back into the range of true counts and taken for exact; R_jk solves
-    ``E[count | R_jk] = count`` (for concordance ``R = sin(pi tau / 2)``), -1 or +1 at the ends of the range. If the matrix has a negative
-    eigenvalue, the nearest correlation matrix in Frobenius norm replaces it (Higham, 2002).
+    ``E[count | R_jk] = count`` (for concordance ``R = sin(pi tau / 2)``), -1 or +1 at the ends of the range.
+    If the matrix has a negative eigenvalue, the nearest correlation matrix in Frobenius norm replaces it (Higham,
+    2002).
 
     Parameters
     ----------
@@ -133,7 +134,9 @@ def posterior_mean_count(
     array([0.581793, 5.      ])
     """
     if upper - lower > _SUMMED_UP_TO:
-        return np.array([_mean_by_integrals(float(count), float(lower), float(upper), noise) for count in noisy])
+        return np.array(
+            [_mean_by_integrals(float(count), float(lower), float(upper), noise) for count in noisy]
+        )
     support = np.arange(lower, upper + 1, dtype=float)
     means = np.empty(len(noisy))
     for i, count in enumerate(noisy):

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -148,7 +149,9 @@ def plan(
         if value is not None and value < least:
             raise ArgumentError(f"{name} is too small", expected=f"{least} or more", got=str(value))
     if coarse > p:
-        raise ArgumentError("there are more coarse columns than columns", expected=f"at most {p}", got=str(coarse))
+        raise ArgumentError(
+            "there are more coarse columns than columns", expected=f"at most {p}", got=str(coarse)
+        )
     delta = check_delta(delta)
     epsilon = None if epsilon is None else check_amount(epsilon)
     wanted = None if length is None else _check_length(length, p)
@@ -172,7 +175,8 @@ def plan(
     raise ArgumentError(
         "a plan needs two of n, epsilon and length",
         expected="n and epsilon; n and length; or epsilon and length",
-        got=", ".join(k for k, v in (("n", n), ("epsilon", epsilon), ("length", length)) if v is not None) or "none",
+        got=", ".join(k for k, v in (("n", n), ("epsilon", epsilon), ("length", length)) if v is not None)
+        or "none",
     )
 
 
@@ -198,11 +202,15 @@ def plan_table(n: int, p: int, *, epsilon: float, delta: float = 0.0, coarse: in
     return frame.sort_values("length", kind="stable", ignore_index=True)
 
 
-def best_plan(n: int, p: int, epsilon: float, statistic: str, mechanism: str, delta: float, coarse: int) -> Plan:
+def best_plan(
+    n: int, p: int, epsilon: float, statistic: str, mechanism: str, delta: float, coarse: int
+) -> Plan:
     """Return the plan of the named statistic and mechanism, "auto" replaced by what :func:`choose` takes."""
     statistic, mechanism = choose(n, p, epsilon, statistic, mechanism, delta, coarse)
     length, mae = expected(n, p, epsilon, statistic, mechanism, delta, coarse)
-    return Plan(n, p, epsilon, delta if mechanism == "gaussian" else 0.0, statistic, mechanism, length, mae, coarse)
+    return Plan(
+        n, p, epsilon, delta if mechanism == "gaussian" else 0.0, statistic, mechanism, length, mae, coarse
+    )
 
 
 def choose(
@@ -245,7 +253,9 @@ def candidates(
         mechanisms = (*pure, "gaussian") if delta > 0.0 else pure
     if coarse:
         one_kind = p - coarse < 2
-        statistics = tuple(s for s in statistics if not (one_kind and s == "concordance" and statistic == "auto"))
+        statistics = tuple(
+            s for s in statistics if not (one_kind and s == "concordance" and statistic == "auto")
+        )
     found = [
         (s, m)
         for s in statistics
@@ -294,7 +304,8 @@ def expected(
     noise = build_mechanism(mechanism, counts, epsilon, delta if mechanism == "gaussian" else 0.0)
     kinds = counts.kinds
     parts = {
-        kind: _one_pair(LAWS[kind](n), noise.marginal(kinds.index(kind)), p, quick) for kind in dict.fromkeys(kinds)
+        kind: _one_pair(LAWS[kind](n), noise.marginal(kinds.index(kind)), p, quick)
+        for kind in dict.fromkeys(kinds)
     }
     length, mae = np.mean([parts[kind] for kind in kinds], axis=0)
     share = min(length / prior_interval_length(p), 1.0)

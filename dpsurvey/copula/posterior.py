@@ -100,7 +100,9 @@ class CorrelationPosterior:
             joint = _checked_draws(self.joint, "joint")
             if joint.shape[2:] != draws.shape[2:]:
                 raise ArgumentError(
-                    "joint draws are of another size", expected=f"p = {draws.shape[-1]}", got=f"p = {joint.shape[-1]}"
+                    "joint draws are of another size",
+                    expected=f"p = {draws.shape[-1]}",
+                    got=f"p = {joint.shape[-1]}",
                 )
             object.__setattr__(self, "joint", joint)
         if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int)):

@@ -55,7 +55,9 @@ def pair_densities(release: Release, informative: PairPriors | None) -> dict[int
     for pair, parameters in informative.items():
         place = places.get(frozenset(pair)) if isinstance(pair, tuple) and len(pair) == 2 else None
         if place is None:
-            raise UnknownNameError("the release has no such pair", expected="two of its variables", got=repr(pair))
+            raise UnknownNameError(
+                "the release has no such pair", expected="two of its variables", got=repr(pair)
+            )
         if place in found:
             raise ArgumentError("a pair has two priors", expected="one", got=repr(pair))
         if not isinstance(parameters, tuple | list) or len(parameters) != 2:
@@ -87,7 +89,9 @@ def _log_beta_jets(eta: NDArray[np.float64], a: float, b: float) -> NDArray[np.f
 
     With ``w = (pi/4)(1+u)`` these are the logs of sin(w)^2 and cos(w)^2, u = tanh(eta/4).
     """
-    below = 1.0 / (1.0 + np.exp(0.5 * eta))  # (1-u)/2, and with the next line w and pi/2 - w without cancellation
+    below = 1.0 / (
+        1.0 + np.exp(0.5 * eta)
+    )  # (1-u)/2, and with the next line w and pi/2 - w without cancellation
     w, rest = 0.5 * math.pi / (1.0 + np.exp(-0.5 * eta)), 0.5 * math.pi * below
     u = np.tanh(0.25 * eta)
     first = 0.5 * math.pi * below * (1.0 - below) / 2.0  # dw/d eta
@@ -102,7 +106,9 @@ def _log_beta_jets(eta: NDArray[np.float64], a: float, b: float) -> NDArray[np.f
 def _positive(value: float, name: str) -> float:
     given: object = value
     if isinstance(given, bool) or not isinstance(given, Real):
-        raise ArgumentTypeError(f"{name} is not a number", expected="a number above 0", got=type(given).__name__)
+        raise ArgumentTypeError(
+            f"{name} is not a number", expected="a number above 0", got=type(given).__name__
+        )
     if not 0.0 < float(value) < math.inf:
         raise ArgumentError(f"{name} is not finite and above 0", expected="a number above 0", got=repr(value))
     return float(value)

@@ -280,7 +280,15 @@ def regress(
     draws = posterior.draws if joint is None else joint
     beta, partial, r_squared, collinear = regression_functionals(draws, outcome, columns)
     return RegressionPosterior(
-        posterior, y, predictors, beta, partial, r_squared, int(collinear.sum()), check_prob(prob), joint is not None
+        posterior,
+        y,
+        predictors,
+        beta,
+        partial,
+        r_squared,
+        int(collinear.sum()),
+        check_prob(prob),
+        joint is not None,
     )
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dpsurvey.copula.cmdstan import WITHOUT_IT, executable, find_cmdstan, load_cmdstanpy
 from dpsurvey.copula.likelihood import tabulate
-from dpsurvey.copula.quadrant import QuadrantLaw
 from dpsurvey.copula.nuts import NutsFacts, nuts_facts, warn_of_trouble
+from dpsurvey.copula.quadrant import QuadrantLaw
 from dpsurvey.copula.threads import available_cores
 from dpsurvey.errors import ArgumentError, EngineError
 from dpsurvey.privacy.release import Release

@@ -110,7 +110,9 @@ def check_delta(delta: float) -> float:
     """
     given: object = delta
     if isinstance(given, bool) or not isinstance(given, Real):
-        raise ArgumentTypeError("delta is not a number", expected="0, or such as 1e-6", got=type(given).__name__)
+        raise ArgumentTypeError(
+            "delta is not a number", expected="0, or such as 1e-6", got=type(given).__name__
+        )
     value = float(given)
     if not 0.0 <= value < 1.0:
         raise ArgumentError("delta is not in [0, 1)", expected="0, or such as 1e-6", got=repr(value))

@@ -5,9 +5,10 @@ broken by fixed keys, so each variable is a strict order, D_jk lies in 0..n(n-1)
 tau is ``1 - 4 D / (n(n-1))``.
 
 *Sensitivity.* Substituting row i changes the order of a pair of rows only if i is one of the two, since keys of
-other rows stay: n - 1 pairs of rows, so |dD_jk| <= n - 1, attained when row i goes from one end of j to the other. For the whole vector take one other row r: substituting i flips the order of i and r in
-some a of the p variables, and then exactly the a(p-a) pairs of variables with one of them among the a change from
-concordant to discordant or back. So the L1 change is at most ``(n-1) max a(p-a) = (n-1) floor(p^2/4)``, and the
+other rows stay: n - 1 pairs of rows, so |dD_jk| <= n - 1, attained when row i goes from one end of j to the other.
+For the whole vector take one other row r: substituting i flips the order of i and r in some a of the p variables,
+and then exactly the a(p-a) pairs of variables with one of them among the a change from concordant to discordant
+or back. So the L1 change is at most ``(n-1) max a(p-a) = (n-1) floor(p^2/4)``, and the
 L2 change at most the root of ``max |dD| * sum |dD| <= (n-1)^2 floor(p^2/4)``; both attained.
 """
 

@@ -137,7 +137,9 @@ def _calibrate(sensitivity: float, epsilon: float, delta: float) -> tuple[float,
     start = largest * math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon
     if start > LARGEST_SCALE:
         raise ArgumentError(
-            "epsilon is too small for noise in 64-bit integers", expected="a larger epsilon", got=repr(epsilon)
+            "epsilon is too small for noise in 64-bit integers",
+            expected="a larger epsilon",
+            got=repr(epsilon),
         )
     low = high = max(start, SMALLEST_SCALE)
     while cost(high) > epsilon:

@@ -67,7 +67,9 @@ def _spline(law: MarginalNoise) -> Any:
 
 
 @lru_cache(maxsize=16)
-def marginal_noise(budget: float, unit: int, wide: int, narrow: int) -> tuple[MarginalNoise | None, MarginalNoise | None]:
+def marginal_noise(
+    budget: float, unit: int, wide: int, narrow: int
+) -> tuple[MarginalNoise | None, MarginalNoise | None]:
     """Return the noise laws of a wide and of a narrow count; None where there is no such count.
 
     Parameters

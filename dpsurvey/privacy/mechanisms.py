@@ -147,7 +147,7 @@ class Geometric:
         return self
 
     def agrees(self, statistic: Statistic, epsilon: float, delta: float = 0.0) -> bool:
-        """Return whether scale = L1 sensitivity / epsilon but for rounding, and the recorded cost is its own, at most epsilon."""
+        """Return whether scale = L1 sensitivity / epsilon but for rounding, and the cost is its own, at most epsilon."""
         sensitivity = statistic.l1_sensitivity
         return (
             math.isclose(self.scale, max(sensitivity / epsilon, SMALLEST_SCALE), rel_tol=1e-9)
@@ -207,4 +207,6 @@ def load_mechanism(name: str, parameters: Mapping[str, float | int], statistic: 
 
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or name not in _MECHANISMS:
-        raise UnknownNameError("no such mechanism", expected=" or ".join(map(repr, MECHANISMS)), got=repr(name))
+        raise UnknownNameError(
+            "no such mechanism", expected=" or ".join(map(repr, MECHANISMS)), got=repr(name)
+        )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpsurvey.errors import DpsurveyError, ReleaseFormatError
 from dpsurvey.privacy.statistics import NEIGHBOURS
 from dpsurvey.texts import is_text

@@ -90,7 +90,7 @@ class RangePreservingGeometric:
         inside = np.where(left, below, above) * rng.random(counts.shape)
         steps = 1.0 + np.floor(np.log1p(-inside) / -self.rate)
         noisy = t + np.where(left, -steps, np.where(right, steps, 0.0))
-        return np.clip(noisy, self.lower, self.upper).astype(np.int64)
+        return np.asarray(np.clip(noisy, self.lower, self.upper).astype(np.int64))
 
     @property
     def variance(self) -> float:

@@ -59,6 +59,7 @@ class Statistic(Protocol):
     def l2_sensitivity(self) -> float:
         """Largest change of the whole vector in L2, where all counts are of one kind."""
 
+
 NEIGHBOURS = "substitute one row"  # the rule under which the sensitivities below hold
 
 

@@ -74,7 +74,10 @@ def test_sensitivities_hold_and_are_attained(n: int, p: int) -> None:
     rng = np.random.default_rng(n * p)
     rests = list(itertools.combinations_with_replacement(range(len(rows)), n - 1))
     if len(rests) > 40:
-        rests = [rests[i] for i in rng.permutation(len(rests))[:40]] + [(0,) * (n - 1), (len(rows) - 1,) * (n - 1)]
+        rests = [rests[i] for i in rng.permutation(len(rests))[:40]] + [
+            (0,) * (n - 1),
+            (len(rows) - 1,) * (n - 1),
+        ]
     names = [f"v{j}" for j in range(p)]
     for rest in rests:
         position = int(rng.integers(n))
@@ -97,7 +100,9 @@ def test_sensitivities_of_five_variables() -> None:
     df = pd.DataFrame(np.tile(np.arange(n)[:, None], p), columns=list("abcde"))
     moved = df.copy()
     moved.loc[0, ["a", "b"]] = n
-    change = np.abs(discordant_counts(moved, list("abcde"), KEYS) - discordant_counts(df, list("abcde"), KEYS))
+    change = np.abs(
+        discordant_counts(moved, list("abcde"), KEYS) - discordant_counts(df, list("abcde"), KEYS)
+    )
     assert change.max() == law.sensitivity
     assert change.sum() == law.l1_sensitivity
     assert np.sqrt((change**2).sum()) == pytest.approx(law.l2_sensitivity)
@@ -107,7 +112,9 @@ def test_keys_that_follow_the_file_order_break_the_sensitivity() -> None:
     """Positions are no ids where the file is sorted by its data: one substitution then moves every key."""
     n = 8
     tied = pd.DataFrame({"a": np.zeros(n), "b": np.arange(float(n))})
-    moved = pd.DataFrame({"a": np.zeros(n), "b": np.r_[np.arange(1.0, n), -1.0]}).sort_values("b", ignore_index=True)
+    moved = pd.DataFrame({"a": np.zeros(n), "b": np.r_[np.arange(1.0, n), -1.0]}).sort_values(
+        "b", ignore_index=True
+    )
     before, after = (discordant_counts(df, ["a", "b"], KEYS)[0] for df in (tied, moved))
     by_id = moved.copy()
     by_id.index = pd.Index([n - 1, *range(n - 1)])

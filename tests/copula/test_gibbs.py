@@ -15,7 +15,7 @@ from dpsurvey.copula.correlation import prior_interval_length
 from dpsurvey.copula.diagnostics import equal_tailed
 from dpsurvey.copula.gibbs import advance, fill
 from dpsurvey.copula.inversion import build_inversion
-from dpsurvey.copula.likelihood import LikelihoodTable, sampling_law, tabulate
+from dpsurvey.copula.likelihood import LikelihoodTable, sampling_laws, tabulate
 from dpsurvey.copula.quadrant import correlation
 from dpsurvey.privacy.release import Release
 
@@ -36,7 +36,7 @@ def lengths(draws: np.ndarray) -> np.ndarray:
 
 def direct_grid(release: Release, pair: int, points: int = 3001) -> tuple[np.ndarray, np.ndarray]:
     """Return correlations and one pair's density there, summed over all true counts: no table is involved."""
-    law, noise = sampling_law(release), release.noise_law()
+    law, noise = sampling_laws(release)[0], release.noise_law()
     log_noise = noise.log_pmf(release.counts[pair], law.support)
 
     def log_density(r: np.ndarray) -> np.ndarray:

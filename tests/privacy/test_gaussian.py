@@ -25,7 +25,9 @@ ROWS = list(csv.DictReader(GOLDEN.read_text().splitlines()[1:]))
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """Convert rho-zCDP to epsilon at delta (Canonne, Kamath and Steinke, 2020, corollary 13), on a grid of orders."""
     order = 1 + np.exp(np.linspace(-8, 12, 400_000))
-    return float(np.min(order * rho + (math.log(1 / delta) - np.log(order)) / (order - 1) + np.log1p(-1 / order)))
+    return float(
+        np.min(order * rho + (math.log(1 / delta) - np.log(order)) / (order - 1) + np.log1p(-1 / order))
+    )
 
 
 @pytest.mark.parametrize("statistic", [QuadrantCounts(500, 5), ConcordanceCounts(500, 5)])

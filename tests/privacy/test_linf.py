@@ -86,10 +86,18 @@ def test_inversion_draws_more_bits_where_a_uniform_falls_on_an_edge() -> None:
     """With 2 bits to begin with nearly every uniform straddles an edge of a cell."""
     law = RadiusWeights(Fraction(1), 1, 3, 0)
     draws = [block_by_inversion(law, randbelow, bits=2) for _ in range(300)]
-    assert abs(np.mean(draws) - np.dot(np.exp(radius_log_pmf(1.0, 1, 3, 0)), np.arange(len(radius_log_pmf(1.0, 1, 3, 0))))) < 1.0
+    assert (
+        abs(
+            np.mean(draws)
+            - np.dot(np.exp(radius_log_pmf(1.0, 1, 3, 0)), np.arange(len(radius_log_pmf(1.0, 1, 3, 0))))
+        )
+        < 1.0
+    )
 
 
-@pytest.mark.parametrize("row", list(csv.DictReader(GOLDEN.read_text().splitlines()[1:])), ids=lambda r: f"{r['p']}-{r['eps']}")
+@pytest.mark.parametrize(
+    "row", list(csv.DictReader(GOLDEN.read_text().splitlines()[1:])), ids=lambda r: f"{r['p']}-{r['eps']}"
+)
 def test_standard_deviations_are_those_computed_elsewhere(row: dict[str, str]) -> None:
     law, _ = marginal_noise(float(row["eps"]), 1, int(row["m"]), 0)
     assert law is not None
@@ -121,7 +129,9 @@ def test_joint_draws_have_the_law_of_the_norm(coarse: tuple[int, ...], p_value: 
         log_weight = np.log(shell) - 2.0 * k / law.unit
     assert p_value(norms, k, log_weight - np.logaddexp.reduce(log_weight)) > LEVEL
     given = norms == np.median(norms)
-    assert np.abs(draws[given].mean(axis=0)).max() < 6 * law.unit / math.sqrt(given.sum())  # centred in its shell
+    assert np.abs(draws[given].mean(axis=0)).max() < 6 * law.unit / math.sqrt(
+        given.sum()
+    )  # centred in its shell
 
 
 def test_noise_is_not_a_multiple_of_the_sensitivity() -> None:
@@ -155,7 +165,8 @@ def test_marginal_law_is_that_of_draws_and_simulated_draws(
 
 
 @pytest.mark.parametrize(
-    ("budget", "unit", "wide", "narrow"), [(1.0, 499, 6, 4), (0.05, 99, 3, 3), (5.0, 999, 45, 0), (0.01, 1, 45, 0)]
+    ("budget", "unit", "wide", "narrow"),
+    [(1.0, 499, 6, 4), (0.05, 99, 3, 3), (5.0, 999, 45, 0), (0.01, 1, 45, 0)],
 )
 def test_integrals_agree_with_sums(
     budget: float, unit: int, wide: int, narrow: int, monkeypatch: pytest.MonkeyPatch
@@ -174,7 +185,9 @@ def test_integrals_agree_with_sums(
 
 
 @pytest.mark.parametrize(("budget", "unit", "wide", "narrow"), LAWS)
-def test_marginal_law_sums_to_one_and_is_log_concave(budget: float, unit: int, wide: int, narrow: int) -> None:
+def test_marginal_law_sums_to_one_and_is_log_concave(
+    budget: float, unit: int, wide: int, narrow: int
+) -> None:
     for law in marginal_noise(budget, unit, wide, narrow):
         if law is None:
             continue
