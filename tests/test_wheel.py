@@ -11,7 +11,9 @@ import pytest
 
 
 def run(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=900, **options)
+    return subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=900, **options
+    )
 
 
 def python_blocks(markdown: str) -> list[str]:
@@ -69,5 +71,10 @@ def test_readme_runs_from_the_wheel(installed: Path, root: Path, tmp_path: Path)
 
 
 def test_command_line_from_the_wheel(installed: Path, tmp_path: Path):
-    done = run(installed.parent / "dpsurvey", "doctor", cwd=tmp_path, env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})
+    done = run(
+        installed.parent / "dpsurvey",
+        "doctor",
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
     assert done.returncode == 0, done.stdout + done.stderr

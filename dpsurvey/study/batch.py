@@ -22,8 +22,7 @@ LEVELS = (0.025, 0.975)
 BLOCK = 16  # posteriors of one kernel call; the kernel is compiled for this number of generators
 WARMUP = 100  # sweeps from the identity; the slowest pair at p = 10 forgets in about 5
 SWEEPS = {3: 1200, 5: 1200, 10: 1200}  # kept, one draw each; p = 2 needs none
-# Effective draws in the tails per sweep, average over pairs in the worst cells (small epsilon), measured.
-TAIL_EFFICIENCY = {3: 0.9, 5: 0.72, 10: 0.45}
+_BATCHES = 30  # of draws, whose scatter tells how many draws are effective
 _QUANTILES = 2000  # of which a mean at p = 2 is made
 
 
@@ -158,8 +157,9 @@ def posteriors(
 
     Notes
     -----
-    At p = 2 these are exact. Otherwise N draws make quantiles at plotting positions (N + 1) q, so that intervals
-    cover as intended however few the draws; N counts effective draws in the tails.
+    At p = 2 these are exact. Otherwise quantiles of N draws stand at plotting positions (N + 1) q, so that
+    intervals cover as intended however few the draws; N counts effective draws in the tails, measured for each
+    release by batch means, averaged over its pairs.
     """
     if p == 2:
         summaries = np.array([[book.pair_summary(int(c)) for c in row] for row in noisy])
@@ -171,25 +171,16 @@ def posteriors(
         rows = part.stop - part.start
         padded = tuple(generators[start + min(i, rows - 1)] for i in range(BLOCK))
         _fit_block(
-            table, which[part], p, WARMUP, SWEEPS[p], plotting_levels(p), padded,
+            table, which[part], p, WARMUP, SWEEPS[p], np.array(LEVELS), padded,
             mean[part], lower[part], upper[part],
         )  # fmt: skip
     return mean, lower, upper
 
 
-def plotting_levels(p: int) -> Array:
-    """Return the levels at which plain quantiles of the kept draws have plotting positions (N + 1) q.
-
-    With N effective draws, the quantile at (N + 1) q of N order statistics is the plain one at level
-    ``((N + 1) q - 1) / (N - 1)``.
-
-    Examples
-    --------
-    >>> plotting_levels(10).round(5)
-    array([0.02324, 0.97676])
-    """
-    effective = TAIL_EFFICIENCY[p] * SWEEPS[p]
-    return np.asarray(((effective + 1.0) * np.array(LEVELS) - 1.0) / (effective - 1.0))
+def settings(p: int) -> dict[str, int | str]:
+    """Return what the draws of p variables depend on, for the record."""
+    sampler: dict[str, int | str] = {"sweeps": SWEEPS.get(p, 0), "warmup": WARMUP}
+    return sampler | ({"intervals": "effective draws by batch means"} if p > 3 else {})
 
 
 def draws(book: Catalogue, noisy: NDArray[np.int64], p: int, rng: np.random.Generator) -> Array:
@@ -291,25 +282,57 @@ def _fit_block(
     upper: Array,
 ) -> None:
     """Write means and intervals of up to :data:`BLOCK` posteriors."""
-    kept = np.empty((sweeps, p, p))
+    kept, values = np.empty((sweeps, p, p)), np.empty((which.shape[1], sweeps))
     for release in range(which.shape[0]):
         _draw_one(table, which[release], warmup, generators[release], kept)
         pair = 0
         for j in range(p):
             for k in range(j + 1, p):
-                values = np.sort(kept[:, j, k])
-                mean[release, pair] = values.mean()
-                lower[release, pair] = _quantile(values, levels[0])
-                upper[release, pair] = _quantile(values, levels[1])
+                values[pair] = kept[:, j, k]
                 pair += 1
+        ordered = np.empty(values.shape)
+        for pair in range(values.shape[0]):
+            ordered[pair] = np.sort(values[pair])
+            mean[release, pair] = values[pair].mean()
+        effective = _effective(values, ordered, levels)
+        for pair in range(values.shape[0]):
+            lower[release, pair] = _quantile(ordered[pair], levels[0], effective)
+            upper[release, pair] = _quantile(ordered[pair], levels[1], effective)
 
 
 @njit
-def _quantile(values: Array, level: float) -> float:
-    """Return the quantile of sorted values, linear between order statistics."""
-    place = level * (values.shape[0] - 1)
-    below = min(int(place), values.shape[0] - 2)
-    return float(values[below] + (place - below) * (values[below + 1] - values[below]))
+def _effective(values: Array, ordered: Array, levels: Array) -> float:
+    """Return the number of independent draws that know the tails as well, at most the number of draws.
+
+    Shares of draws beyond a quantile scatter between batches of a chain as those of independent draws would,
+    times the ratio of draws to effective draws.
+    """
+    draws = values.shape[1]
+    size = draws // _BATCHES
+    excess, expected = 0.0, 0.0
+    for pair in range(values.shape[0]):
+        for level in levels:
+            cut = ordered[pair, int(level * draws)]
+            shares = np.empty(_BATCHES)
+            for batch in range(_BATCHES):
+                shares[batch] = np.mean(values[pair, batch * size : (batch + 1) * size] < cut)
+            centre = shares.mean()
+            excess += np.sum((shares - centre) ** 2) / (_BATCHES - 1)
+            expected += centre * (1.0 - centre) / size
+    return float(draws / max(excess / expected, 1.0))
+
+
+@njit
+def _quantile(ordered: Array, level: float, effective: float) -> float:
+    """Return the quantile of ordered draws at plotting position (N + 1) level of N effective draws.
+
+    Each draw stands for 1/draws of the mass, half of it on either side.
+    """
+    draws = ordered.shape[0]
+    share = ((effective + 1.0) * level - 0.5) / effective
+    place = min(max(share * draws - 0.5, 0.0), draws - 1.0)
+    below = min(int(place), draws - 2)
+    return float(ordered[below] + (place - below) * (ordered[below + 1] - ordered[below]))
 
 
 @njit

@@ -147,13 +147,7 @@ def _cost(cell: Cell) -> int:
 
 def _settings(cell: Cell, seed: int) -> dict[str, Any]:
     """Return what the numbers of a cell depend on."""
-    return {
-        "format": _FORMAT,
-        "cell": cell.name,
-        "seed": seed,
-        "sweeps": batch.SWEEPS.get(cell.p, 0),
-        "warmup": batch.WARMUP,
-    }
+    return {"format": _FORMAT, "cell": cell.name, "seed": seed, **batch.settings(cell.p)}
 
 
 def _write(folder: Path, cell: Cell, frame: pd.DataFrame, seed: int) -> None:

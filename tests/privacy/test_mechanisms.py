@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -174,3 +177,28 @@ def test_an_unknown_mechanism_is_refused(name) -> None:
         build_mechanism(name, QuadrantCounts(10, 2), 1.0)
     with pytest.raises(UnknownNameError, match="'geometric' or 'rgm' or 'linf' or 'gaussian'"):
         load_mechanism(name, {}, QuadrantCounts(10, 2))
+
+
+FORKED = """
+import os, sys
+import numpy as np
+from dpsurvey.privacy.mechanisms import build_mechanism
+from dpsurvey.privacy.statistics import QuadrantCounts
+law = build_mechanism(sys.argv[1], QuadrantCounts(10**6, 2), 1e-5, 1e-6 if sys.argv[1] == "gaussian" else 0.0)
+law.release(np.full(3, 250_000))  # whatever state there is exists before the fork
+for _ in range(3):
+    if os.fork() == 0:
+        os.write(1, (str(law.release(np.full(8, 250_000)).tolist()) + "\\n").encode())
+        os._exit(0)
+    os.wait()
+os.write(1, (str(law.release(np.full(8, 250_000)).tolist()) + "\\n").encode())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked on POSIX systems alone")
+@pytest.mark.parametrize("name", ["geometric", "rgm", "gaussian"])
+def test_forked_processes_do_not_share_their_noise(name: str) -> None:
+    """Equal noise in two releases would cancel in their difference. (Chance of equal lines: below 1e-30.)"""
+    done = subprocess.run([sys.executable, "-c", FORKED, name], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(set(lines)) == 4

@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import dpsurvey as dps
 from dpsurvey.copula.correlation import pair_values
 from dpsurvey.study import batch
-from dpsurvey.study.cells import Cell, streams
+from dpsurvey.study.cells import Cell
 from dpsurvey.study.methods import METHODS, answer, simulate
 
 
@@ -96,19 +97,30 @@ def test_mle_nn_is_the_public_one(method, adjust, mechanism):
         np.testing.assert_allclose(part["estimate"], pair_values(estimate.R), atol=1e-6)
 
 
-@pytest.mark.parametrize("p", [3, 5, 10])
-def test_chains_are_as_efficient_in_the_tails_as_plotting_positions_assume(p):
-    """With fewer effective draws than assumed, intervals would be too short."""
-    from arviz_stats.base import array_stats
+@pytest.mark.parametrize("memory", [0.0, 0.6])
+def test_intervals_of_few_draws_cover_as_intended(memory):
+    """Quantiles of 1200 autoregressive normal draws: the mass between them averages .95 (plainly taken .948)."""
+    rng, draws, pairs = np.random.default_rng(1), 1200, 45
+    mass, effective = [], []
+    for _ in range(40):
+        values = rng.standard_normal((pairs, draws))
+        for i in range(1, draws):
+            values[:, i] = memory * values[:, i - 1] + np.sqrt(1 - memory**2) * values[:, i]
+        ordered = np.sort(values, axis=1)
+        count = batch._effective(values, ordered, np.array(batch.LEVELS))
+        ends = [[batch._quantile(row, level, count) for row in ordered] for level in batch.LEVELS]
+        mass += list(np.diff(stats.norm.cdf(ends), axis=0).ravel())
+        effective.append(count)
+    error = np.std(mass) / np.sqrt(len(mass))
+    assert np.mean(mass) == pytest.approx(0.95, abs=4 * error + 5e-4)
+    assert error < 2e-4
+    assert 0.8 * draws < np.mean(effective) <= draws if memory == 0.0 else np.mean(effective) < 0.6 * draws
 
-    cell = Cell("continuous", p, 200, 0.1, "Bayes-NA")
-    book, generators = batch.catalogue(200, cell.mechanism()), streams(cell, 0, 1)
-    noisy = cell.mechanism().simulate(np.full(cell.m, 50), generators.noise)
-    values = pair_values(batch.draws(book, noisy, p, generators.draws))
-    effective = [
-        array_stats.ess(values[None, :, i], method="tail", prob=(0.025, 0.975)) for i in range(cell.m)
-    ]
-    assert np.mean(effective) > 0.85 * batch.TAIL_EFFICIENCY[p] * batch.SWEEPS[p]
+
+def test_ends_of_independent_draws_stand_at_plotting_positions():
+    ordered = np.arange(1.0, 400.0)  # 399 draws: (N + 1) q is the 10th and the 390th
+    ends = [batch._quantile(ordered, level, 399.0) for level in batch.LEVELS]
+    np.testing.assert_allclose(ends, [10.0, 390.0])
 
 
 def test_every_method_answers_every_pair():
