@@ -253,7 +253,7 @@ def test_missing_codes_and_rounding_reach_the_reader(tmp_path):
 def test_release_writes_a_release_with_everything_declared(work):
     release = dps.Release.load(work / "r.json")
     assert release.variables == NAMES
-    assert (release.n, release.epsilon, release.secure, release.mechanism) == (3934, 1.0, True, "geometric")
+    assert (release.n, release.epsilon, release.secure, release.mechanism) == (3934, 1.0, True, "linf")
     assert release.filters == ("RIDAGEYR >= 20", f"complete rows on {', '.join(NAMES)}")
     assert release.labels["BMI"] == "Body Mass Index (kg/m**2)"
     assert release.ledger["dataset"] == "adults"

@@ -25,9 +25,16 @@ from dpsurvey.errors import ArgumentTypeError, NoLedgerWarning
 from dpsurvey.privacy.budget import check_delta, check_epsilon
 from dpsurvey.privacy.gaussian import DiscreteGaussian
 from dpsurvey.privacy.ledger import Ledger, as_ledger
+from dpsurvey.privacy.linf import LInfinity
 from dpsurvey.privacy.mechanisms import build_mechanism
 from dpsurvey.privacy.release import Release
-from dpsurvey.privacy.statistics import NEIGHBOURS, QuadrantCounts, Statistic, make_statistic
+from dpsurvey.privacy.statistics import (
+    NEIGHBOURS,
+    ConcordanceCounts,
+    QuadrantCounts,
+    Statistic,
+    make_statistic,
+)
 
 
 def release(
@@ -122,6 +129,8 @@ def release(
     check_rng(insecure_rng)
     total, delta = check_epsilon(epsilon), check_delta(delta)
     few = coarse_columns(df, names, coarse, statistic)
+    if coarse is None and statistic == ConcordanceCounts.name and mechanism not in ("auto", LInfinity.name):
+        few = ()  # independent noise is for counts of one kind: only coarse columns that were named are refused
     free = mechanism == "auto"
     statistic, mechanism = choose(len(df), len(names), total, statistic, mechanism, delta, len(few))
     if statistic == QuadrantCounts.name:

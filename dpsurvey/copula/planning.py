@@ -54,6 +54,12 @@ class Plan:
         Expected absolute error of a posterior mean, likewise.
     coarse : int
         Number of columns declared to have few levels.
+
+    Examples
+    --------
+    >>> made = plan(1000, 2, epsilon=1.0)
+    >>> made.statistic, made.mechanism, made.length < 0.1 < made.prior_length
+    ('concordance', 'linf', True)
     """
 
     n: int
@@ -193,6 +199,11 @@ def plan_table(n: int, p: int, *, epsilon: float, delta: float = 0.0, coarse: in
     -------
     pandas.DataFrame
         Columns ``statistic, mechanism, length, mae``.
+
+    Examples
+    --------
+    >>> plan_table(1000, 2, epsilon=1.0)["statistic"].tolist()[:2]
+    ['concordance', 'concordance']
     """
     rows = [
         (s, m, *expected(n, p, epsilon, s, m, delta, coarse))
@@ -256,11 +267,12 @@ def candidates(
         statistics = tuple(
             s for s in statistics if not (one_kind and s == "concordance" and statistic == "auto")
         )
+    free = "auto" in (statistic, mechanism)
     found = [
         (s, m)
         for s in statistics
         for m in mechanisms
-        if mechanism != "auto" or not (coarse and s == "concordance" and m != "linf")
+        if not (free and coarse and s == "concordance" and m != "linf")
     ]
     for s, m in found:
         _check_names(s, m)

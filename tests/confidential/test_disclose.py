@@ -39,6 +39,12 @@ from dpsurvey.errors import (
 from dpsurvey.privacy.ledger import Ledger
 from dpsurvey.privacy.mechanisms import Geometric
 
+
+def paper_release(df: Any, epsilon: Any, **options: Any) -> dps.Release:
+    """Release with the paper's statistic and mechanism unless told otherwise."""
+    return dps.release(df, epsilon, **{"statistic": "quadrant", "mechanism": "geometric", **options})
+
+
 CANARY, CANARY_ID = 8675309.25, 424242
 MECHANISMS = ["geometric", "rgm"]
 
@@ -66,7 +72,7 @@ def table(n: int = 101, p: int = 3, seed: int = 5) -> pd.DataFrame:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_release_holds_public_facts_and_noisy_counts(mechanism: str, book: Ledger) -> None:
     df = table()
-    release = dps.release(df, 1.5, mechanism=mechanism, ledger=book)
+    release = paper_release(df, 1.5, mechanism=mechanism, ledger=book)
     assert release.variables == ("v0", "v1", "v2")
     assert (release.n, release.p, release.m) == (101, 3, 3)
     assert (release.epsilon, release.delta, release.secure) == (1.5, 0.0, True)
@@ -81,7 +87,7 @@ def test_a_release_holds_public_facts_and_noisy_counts(mechanism: str, book: Led
 
 
 def test_the_receipt_is_of_the_ledgers_last_line(book: Ledger) -> None:
-    release = dps.release(table(), 1.0, ledger=book)
+    release = paper_release(table(), 1.0, ledger=book)
     assert (
         release.ledger["head"]
         == hashlib.sha256(book.path.read_bytes().splitlines(keepends=True)[-1]).hexdigest()
@@ -96,7 +102,7 @@ def test_without_noise_worth_the_name_the_counts_are_the_true_ones() -> None:
     truth = pair_counts(df, list(df.columns), dps.TieKeys(seed=4)).tolist()
     for mechanism in MECHANISMS:
         with pytest.warns(LargeEpsilonWarning):
-            release = dps.release(
+            release = paper_release(
                 df, 1e6, mechanism=mechanism, keys=dps.TieKeys(seed=4), insecure_rng=np.random.default_rng(1)
             )
         assert list(release.counts) == truth
@@ -107,8 +113,8 @@ def test_the_noise_is_the_mechanisms(mechanism: str) -> None:
     """Release minus truth over 400 simulated releases: its mean within 4.5 Monte Carlo errors of the law's."""
     df, keys = table(n=40, p=2), dps.TieKeys()
     rng = np.random.default_rng(3)
-    noisy = [dps.release(df, 0.5, mechanism=mechanism, insecure_rng=rng).counts[0] for _ in range(400)]
-    law = dps.release(df, 0.5, mechanism=mechanism, insecure_rng=rng).noise_law()
+    noisy = [paper_release(df, 0.5, mechanism=mechanism, insecure_rng=rng).counts[0] for _ in range(400)]
+    law = paper_release(df, 0.5, mechanism=mechanism, insecure_rng=rng).noise_law()
     truth = int(pair_counts(df, ["v0", "v1"], keys)[0])
     support = np.arange(-200, 240)
     pmf = np.exp(law.log_pmf(support, truth))
@@ -122,7 +128,7 @@ def test_the_noise_is_the_mechanisms(mechanism: str) -> None:
 def test_the_same_seed_gives_the_same_release_and_marks_it_insecure(mechanism: str) -> None:
     df = table()
     first, again, other = (
-        dps.release(df, 1.0, mechanism=mechanism, insecure_rng=np.random.default_rng(seed))
+        paper_release(df, 1.0, mechanism=mechanism, insecure_rng=np.random.default_rng(seed))
         for seed in (1, 1, 2)
     )
     assert first == again
@@ -137,7 +143,7 @@ def test_secure_noise_is_fresh_each_time_and_does_not_follow_numpys_seed(book: L
     seen = set()
     for _ in range(3):
         np.random.seed(1)  # noqa: NPY002  the global generator that noise must not come from
-        seen.add(dps.release(df, 0.05, ledger=book).counts)
+        seen.add(paper_release(df, 0.05, ledger=book).counts)
     assert len(seen) == 3  # 15 counts with noise of sd 420 each
 
 
@@ -145,8 +151,8 @@ def test_rows_may_come_in_any_order_and_columns_are_named_as_asked(rng) -> None:
     df = table(p=4)
     shuffled = df.sample(frac=1, random_state=1)[["v3", "v1", "v0", "v2"]]
     columns = ["v2", "v0", "v3"]
-    first = dps.release(df, 1.0, columns=columns, insecure_rng=np.random.default_rng(1))
-    second = dps.release(shuffled, 1.0, columns=columns, insecure_rng=np.random.default_rng(1))
+    first = paper_release(df, 1.0, columns=columns, insecure_rng=np.random.default_rng(1))
+    second = paper_release(shuffled, 1.0, columns=columns, insecure_rng=np.random.default_rng(1))
     assert first == second
     assert first.variables == ("v2", "v0", "v3")
 
@@ -155,7 +161,7 @@ def test_the_table_is_left_as_it_was(rng) -> None:
     df = table()
     df.attrs["note"] = "mine"
     before = df.copy()
-    dps.release(df, 1.0, insecure_rng=rng)
+    paper_release(df, 1.0, insecure_rng=rng)
     pd.testing.assert_frame_equal(df, before)
     assert df.attrs == {"note": "mine"}
 
@@ -163,14 +169,14 @@ def test_the_table_is_left_as_it_was(rng) -> None:
 def test_keys_can_be_chosen_and_are_named(rng) -> None:
     df = pd.DataFrame(np.zeros((60, 2)), columns=["x", "y"])  # all ties: the keys decide everything
     releases = {
-        seed: dps.release(df, 9.9, keys=dps.TieKeys(seed=seed), insecure_rng=np.random.default_rng(1))
+        seed: paper_release(df, 9.9, keys=dps.TieKeys(seed=seed), insecure_rng=np.random.default_rng(1))
         for seed in (1, 2, 3, 4, 5)
     }
     assert [release.key_seed for release in releases.values()] == [1, 2, 3, 4, 5]
     assert len({release.key_fingerprint for release in releases.values()}) == 5
     assert len({release.counts for release in releases.values()}) > 1
-    default = dps.release(df, 9.9, insecure_rng=np.random.default_rng(1))
-    assert default == dps.release(df, 9.9, keys=dps.TieKeys(), insecure_rng=np.random.default_rng(1))
+    default = paper_release(df, 9.9, insecure_rng=np.random.default_rng(1))
+    assert default == paper_release(df, 9.9, keys=dps.TieKeys(), insecure_rng=np.random.default_rng(1))
 
 
 # --- total on its domain
@@ -220,7 +226,7 @@ def test_no_table_of_the_domain_is_refused(kind: str, mechanism: str, tmp_path: 
     """Constant, tied, collinear: a refusal that depended on values would itself be a release."""
     df = domain_tables()[kind]
     book = Ledger.create(tmp_path / "l.json", dataset="d", budget=1.0)
-    release = dps.release(df, 1.0, mechanism=mechanism, ledger=book)
+    release = paper_release(df, 1.0, mechanism=mechanism, ledger=book)
     assert release.variables == tuple(df.columns)
     assert book.remaining == 0
     assert dps.Release.load(release.save(tmp_path / "r.json")) == release
@@ -235,8 +241,8 @@ def test_arrow_tables_are_not_refused(dtype: str, rng) -> None:
     )
     df.index = pd.Index(pd.array(range(51), dtype="int64[pyarrow]"))
     numpy_ids = df.set_axis(range(51)).astype({"x": "int64"})
-    first = dps.release(df, 1.0, insecure_rng=np.random.default_rng(1))
-    assert first == dps.release(numpy_ids, 1.0, insecure_rng=np.random.default_rng(1))
+    first = paper_release(df, 1.0, insecure_rng=np.random.default_rng(1))
+    assert first == paper_release(numpy_ids, 1.0, insecure_rng=np.random.default_rng(1))
 
 
 # --- what is refused, before anything is spent
@@ -307,7 +313,7 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[DpsurveyError]]] = {
     "columns of lists": ({"columns": [["x"], "y"]}, DomainError),
     "statistic": ({"statistic": "concord"}, UnknownNameError),
     "statistic None": ({"statistic": None}, UnknownNameError),
-    "mechanism": ({"mechanism": "gaussian"}, UnknownNameError),
+    "mechanism": ({"mechanism": "laplace"}, UnknownNameError),
     "mechanism a list": ({"mechanism": ["rgm"]}, UnknownNameError),
     "keys": ({"keys": 7}, ArgumentTypeError),
     "insecure_rng a seed": ({"insecure_rng": 1}, ArgumentTypeError),
@@ -368,7 +374,7 @@ def test_a_table_outside_the_domain_is_refused_and_nothing_is_spent_or_shown(
 ) -> None:
     df, named = bad_tables()[kind]
     before = book.path.read_bytes()
-    error, said = overheard(lambda: dps.release(df, 1.0, ledger=book))
+    error, said = overheard(lambda: paper_release(df, 1.0, ledger=book))
     assert isinstance(error, DomainError)
     for part in named:
         assert part in str(error)
@@ -380,7 +386,7 @@ def test_a_table_outside_the_domain_is_refused_and_nothing_is_spent_or_shown(
 def test_a_bad_argument_is_refused_and_nothing_is_spent_or_shown(kind: str, book, overheard) -> None:
     changes, kind_of_error = BAD_ARGUMENTS[kind]
     before = book.path.read_bytes()
-    error, said = overheard(lambda: dps.release(**{"df": GOOD, "epsilon": 1.0, "ledger": book, **changes}))
+    error, said = overheard(lambda: paper_release(**{"df": GOOD, "epsilon": 1.0, "ledger": book, **changes}))
     assert type(error) is kind_of_error
     assert_silent(said)
     assert book.path.read_bytes() == before
@@ -393,10 +399,10 @@ def test_the_ledger_is_asked_last(book: Ledger, monkeypatch) -> None:
     monkeypatch.setattr(Ledger, "reserve", never)
     for df, _ in bad_tables().values():
         with pytest.raises(DpsurveyError):
-            dps.release(df, 1.0, ledger=book)
+            paper_release(df, 1.0, ledger=book)
     for changes, _ in BAD_ARGUMENTS.values():
         with pytest.raises(DpsurveyError):
-            dps.release(**{"df": GOOD, "epsilon": 1.0, "ledger": book, **changes})
+            paper_release(**{"df": GOOD, "epsilon": 1.0, "ledger": book, **changes})
 
 
 def test_epsilon_is_on_disk_before_counts_are_computed(book: Ledger, monkeypatch) -> None:
@@ -408,7 +414,7 @@ def test_epsilon_is_on_disk_before_counts_are_computed(book: Ledger, monkeypatch
 
     monkeypatch.setattr(disclose, "pair_counts", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        dps.release(table(), 1.25, ledger=book)
+        paper_release(table(), 1.25, ledger=book)
     assert spent_by_then == [Decimal("1.25")]
     assert book.spent == Decimal("1.25")  # what came after that counts as spent
 
@@ -418,12 +424,12 @@ def test_nothing_is_counted_where_the_budget_is_not_enough(book: Ledger, monkeyp
         raise AssertionError("counted")
 
     monkeypatch.setattr(disclose, "pair_counts", never)
-    error, said = overheard(lambda: dps.release(GOOD, 3.5, ledger=book))
+    error, said = overheard(lambda: paper_release(GOOD, 3.5, ledger=book))
     assert isinstance(error, BudgetExceededError)
     assert "requested epsilon 3.5, remaining 3.0: 0.5 too much" in str(error)
     assert_silent(said)
     book.path.write_bytes(book.path.read_bytes().replace(b"3.0", b"9.0"))
-    error, said = overheard(lambda: dps.release(GOOD, 3.5, ledger=book.path))
+    error, said = overheard(lambda: paper_release(GOOD, 3.5, ledger=book.path))
     assert isinstance(error, LedgerError)
     assert_silent(said)
 
@@ -438,7 +444,7 @@ def test_a_release_is_whole_before_epsilon_is_spent(book: Ledger, monkeypatch) -
         check(self)
 
     monkeypatch.setattr(dps.Release, "__post_init__", spy)
-    release = dps.release(table(), 1.0, ledger=book)
+    release = paper_release(table(), 1.0, ledger=book)
     assert made == [((1, 1, 1), 0), (release.counts, 1)]  # 1 is the smallest count possible at n = 101
 
 
@@ -449,7 +455,7 @@ def test_without_a_ledger_it_says_so_once(monkeypatch) -> None:
     df = table()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("default")
-        releases = [dps.release(df, 1.0) for _ in range(3)]
+        releases = [paper_release(df, 1.0) for _ in range(3)]
     assert [one.category for one in told] == [NoLedgerWarning]
     assert told[0].filename == __file__
     assert all(release.ledger is None for release in releases)
@@ -458,7 +464,7 @@ def test_without_a_ledger_it_says_so_once(monkeypatch) -> None:
 def test_simulations_need_no_ledger(rng) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert dps.release(table(), 1.0, insecure_rng=rng).ledger is None
+        assert paper_release(table(), 1.0, insecure_rng=rng).ledger is None
 
 
 def test_a_large_epsilon_warns_once_at_the_callers_line(tmp_path: Path) -> None:
@@ -466,7 +472,7 @@ def test_a_large_epsilon_warns_once_at_the_callers_line(tmp_path: Path) -> None:
         book = Ledger.create(tmp_path / "l", dataset="d", budget=100.0)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        dps.release(table(), 50.0, ledger=book)
+        paper_release(table(), 50.0, ledger=book)
     assert [one.category for one in told] == [LargeEpsilonWarning]
     assert told[0].filename == __file__
 
@@ -475,9 +481,9 @@ def test_a_warning_made_an_error_spends_nothing(book: Ledger) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(LargeEpsilonWarning):
-            dps.release(table(), 50.0, ledger=book)
+            paper_release(table(), 50.0, ledger=book)
         with pytest.raises(NoLedgerWarning):
-            dps.release(table(), 1.0)
+            paper_release(table(), 1.0)
     assert book.spent == 0
 
 
@@ -495,7 +501,7 @@ CODEBOOK = Codebook(
 
 
 def test_a_codebooks_labels_filters_and_rounding_are_recorded(rng) -> None:
-    release = dps.release(table(), 1.0, codebook=CODEBOOK, insecure_rng=rng)
+    release = paper_release(table(), 1.0, codebook=CODEBOOK, insecure_rng=rng)
     assert release.labels == {"v0": "Energy (kcal)"}
     assert release.filters == ("RIDAGEYR >= 20", "DRABF == 2")
     assert release.rounding == 3
@@ -505,13 +511,13 @@ def test_a_codebooks_labels_filters_and_rounding_are_recorded(rng) -> None:
 def test_attrs_are_a_second_best(rng) -> None:
     df = table()
     df.attrs["dpsurvey_codebook"] = CODEBOOK.public()
-    release = dps.release(df, 1.0, insecure_rng=rng)
+    release = paper_release(df, 1.0, insecure_rng=rng)
     assert (release.labels, release.filters, release.rounding) == (
         {"v0": "Energy (kcal)"},
         CODEBOOK.filters,
         3,
     )
-    given = dps.release(df, 1.0, codebook=Codebook(()), insecure_rng=rng)
+    given = paper_release(df, 1.0, codebook=Codebook(()), insecure_rng=rng)
     # a codebook's labels and rounding replace theirs; but rows may be selected after reading, so filters add up
     assert (given.labels, given.filters, given.rounding) == ({}, CODEBOOK.filters, None)
 
@@ -520,7 +526,7 @@ def test_attrs_are_a_second_best(rng) -> None:
 def test_attrs_that_are_no_codebook_are_passed_over(attrs, rng) -> None:
     df = table()
     df.attrs["dpsurvey_codebook"] = attrs
-    release = dps.release(df, 1.0, insecure_rng=rng)
+    release = paper_release(df, 1.0, insecure_rng=rng)
     assert (release.labels, release.filters, release.rounding) == ({}, (), None)
 
 
@@ -533,7 +539,7 @@ def test_no_value_and_no_id_is_in_anything_that_is_made(
 ) -> None:
     """Every cell and id is a distinctive number: none is in the release, its file, the ledger or what was said."""
     made: list[dps.Release] = []
-    error, said = overheard(lambda: made.append(dps.release(GOOD, 1.0, mechanism=mechanism, ledger=book)))
+    error, said = overheard(lambda: made.append(paper_release(GOOD, 1.0, mechanism=mechanism, ledger=book)))
     assert error is None
     release = made[0]
     path = release.save(tmp_path / "r.json")
@@ -547,7 +553,7 @@ def test_no_value_and_no_id_is_in_anything_that_is_made(
             assert repr(value) not in text
     assert set(json.loads(path.read_text())) == {
         "format", "schema", "variables", "labels", "n", "counts", "statistic", "mechanism", "parameters", "epsilon",
-        "delta", "neighbours", "key_seed", "key_fingerprint", "filters", "rounding", "versions", "secure", "ledger",
+        "delta", "neighbours", "key_seed", "key_fingerprint", "filters", "rounding", "coarse", "versions", "secure", "ledger",
     }  # fmt: skip
     assert b"rows" not in book.path.read_bytes().replace(b"one row", b"")
 
@@ -561,7 +567,7 @@ def test_apart_from_the_counts_a_release_is_the_same_for_all_tables_of_one_shape
         index=[f"p{i}" for i in range(n)],
     )
     first, second = (
-        dps.release(df, 1.0, insecure_rng=np.random.default_rng(1)).to_dict() for df in (one, two)
+        paper_release(df, 1.0, insecure_rng=np.random.default_rng(1)).to_dict() for df in (one, two)
     )
     first.pop("counts")
     second.pop("counts")
@@ -575,7 +581,7 @@ def test_a_fault_deep_inside_shows_no_value(book: Ledger, monkeypatch, overheard
         raise RuntimeError("no randomness")
 
     monkeypatch.setattr(Geometric, "release", broken)
-    error, said = overheard(lambda: dps.release(GOOD, 1.0, ledger=book))
+    error, said = overheard(lambda: paper_release(GOOD, 1.0, ledger=book))
     assert isinstance(error, RuntimeError)
     assert_silent(said)
     assert book.spent == 1

@@ -180,8 +180,8 @@ def test_mean_absolute_errors_at_two_variables(
         R = -1 + 2 * (run + rng.random()) / runs
         z = rng.normal(size=(n, 2)) @ np.linalg.cholesky([[1, R], [R, 1]]).T
         df = pd.DataFrame({"x": np.exp(z[:, 0]), "y": z[:, 1]})
-        noisy = dps.release(df, epsilon, insecure_rng=rng)
-        inside = dps.release(df, epsilon, mechanism="rgm", insecure_rng=rng)
+        noisy = dps.release(df, epsilon, statistic="quadrant", mechanism="geometric", insecure_rng=rng)
+        inside = dps.release(df, epsilon, statistic="quadrant", mechanism="rgm", insecure_rng=rng)
         for at, (release, adjust) in enumerate(((noisy, "btgm"), (noisy, "tgm"), (inside, "tgm"))):
             error[at, run] = abs(dps.mle_nn(release, adjust=adjust).R[0, 1] - R)
     mean, spread = error.mean(axis=1), error.std(axis=1)

@@ -70,7 +70,7 @@ def simulate(p: int, n: int, epsilon: float, runs: int, draws: int) -> Cell:
     for run, R in enumerate(correlations(p, runs, rng)):
         latent = stats.norm.cdf(rng.normal(size=(n, p)) @ np.linalg.cholesky(R).T)
         df = pd.DataFrame({f"x{j}": law.ppf(latent[:, j]) for j, law in enumerate(MARGINALS[p])})
-        release = dps.release(df, epsilon, insecure_rng=rng)
+        release = dps.release(df, epsilon, statistic="quadrant", mechanism="geometric", insecure_rng=rng)
         if p > 2 or release.counts not in known:  # at p = 2 the posterior depends on the noisy count alone
             posterior = dps.bayes_na(release, draws=draws, chains=2, seed=run, progress=False)
             known[release.counts] = tuple(side[pairs] for side in posterior.interval())
