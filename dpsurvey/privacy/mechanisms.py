@@ -21,6 +21,7 @@ from dpsurvey.privacy.budget import spendable
 from dpsurvey.privacy.laplace import SMALLEST_SCALE, check_not_tiny, check_positive, discrete_laplace
 from dpsurvey.privacy.rgm import RangePreservingGeometric
 from dpsurvey.privacy.statistics import QuadrantCounts
+from dpsurvey.texts import shown
 
 
 class Mechanism(Protocol):
@@ -169,5 +170,5 @@ def load_mechanism(name: str, parameters: Mapping[str, float | int]) -> Mechanis
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or name not in _BUILDERS:
         raise UnknownNameError(
-            "no such mechanism", expected=" or ".join(map(repr, _BUILDERS)), got=repr(name)
+            "no such mechanism", expected=" or ".join(map(repr, _BUILDERS)), got=shown(name)
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpsurvey.errors import UnknownNameError
+from dpsurvey.texts import shown
 
 NEIGHBOURS = "substitute one row"  # the rule under which the sensitivities below hold
 
@@ -81,6 +82,6 @@ def make_statistic(name: str, n: int, p: int) -> QuadrantCounts:
     """
     if not isinstance(name, str) or name not in STATISTICS:
         raise UnknownNameError(
-            "no such statistic", expected=" or ".join(map(repr, STATISTICS)), got=repr(name)
+            "no such statistic", expected=" or ".join(map(repr, STATISTICS)), got=shown(name)
         )
     return STATISTICS[name](n, p)
