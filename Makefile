@@ -7,7 +7,7 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 STAMP := $(VENV)/installed-for-$(VERSION)
 
 # What the R side needs on Debian and Ubuntu; pandoc and knitr render its vignette, r-base-dev compiles rpy2.
-R_PACKAGES := r-base-core r-base-dev r-recommended r-cran-reticulate r-cran-testthat r-cran-coda \
+R_PACKAGES := r-base-core r-base-dev r-recommended r-cran-reticulate r-cran-testthat \
   r-cran-posterior r-cran-jsonlite r-cran-knitr r-cran-rmarkdown pandoc
 
 .PHONY: demo test lint bench study-check r-deps wheel clean

@@ -197,7 +197,8 @@ def report():
     if table.exists():
         lines += ["", "## Regression (R ~ LKJ(1), coverage of 95% intervals, %)", "",
                   "| p | n | epsilon | statistic | runs | coefficients: product | calibrated | partial: product | "
-                  "calibrated | R^2: product | calibrated |", "|---|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+                  "calibrated | R^2: product | calibrated |",
+                  "|---|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
         for row in pd.read_csv(table).itertuples():
             cells = [
                 f"{100 * getattr(row, f'{what}_{kind}'):.1f} ({100 * getattr(row, f'{what}_{kind}_se'):.1f})"

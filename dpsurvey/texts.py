@@ -20,3 +20,16 @@ def is_text(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def shown(name: Any) -> str:
+    """Return how an error may show what was given for a name: text as it is, anything else by its type alone.
+
+    What is no text may be a column that was passed by mistake, whose repr shows cells.
+
+    Examples
+    --------
+    >>> shown("rgm"), shown([1.5, 2.5])
+    ("'rgm'", 'list')
+    """
+    return repr(name)[:80] if isinstance(name, str) else type(name).__name__

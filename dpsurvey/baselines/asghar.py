@@ -44,7 +44,7 @@ def asghar_dpc(
     is the form that the paper compares itself with.
 
     Noise is drawn from the Laplace law on the integers: cells are counts, and exact draws need no rounding. At
-    scale 2 and above (m/epsilon >= 1) its variance is within 2% of that of the continuous law; below, it is
+    scale 2 and above (m/epsilon >= 1) its variance is within 3% of that of the continuous law; below, it is
     smaller at the same privacy.
 
     Parameters

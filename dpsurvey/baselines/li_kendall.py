@@ -40,8 +40,8 @@ def li_kendall(
 
     tau is tau-a, in which pairs of rows tied in either variable count as neither concordant nor discordant;
     tied columns are therefore drawn towards 0. The noise is added to the numerator of tau, an integer, from the
-    Laplace law on the integers, so that draws are exact. On the scale of tau its grid is 2/(n(n-1)), hundreds
-    of times finer than the noise wherever the estimate is of use, and the law is that of the paper to as much.
+    Laplace law on the integers, so that draws are exact. The grid this leaves on the scale of tau is finer than
+    the noise by a factor of 2 m (n-1) / epsilon, and by as much the law is that of the paper.
 
     Parameters
     ----------

@@ -145,17 +145,21 @@ def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str
 
 
 def _asked_for(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the names a caller asked for; a single string would be taken apart letter by letter."""
-    if isinstance(columns, str):
+    """Return the names a caller asked for; a single string would be taken apart letter by letter.
+
+    A Series is refused as a whole: its elements are cells, and an unknown name is shown.
+    """
+    given: object = columns
+    if isinstance(given, str):
         raise ArgumentError(
             "columns is one string",
             expected="a list of column names",
             got="str",
-            hint=f"columns=[{columns!r}]",
+            hint=f"columns=[{given!r}]",
         )
-    if not isinstance(columns, Iterable):
+    if isinstance(given, pd.Series | pd.DataFrame) or not isinstance(given, Iterable):
         raise ArgumentTypeError(
-            "columns is not a list", expected="a list of column names", got=type(columns).__name__
+            "columns is not a list", expected="a list of column names", got=type(given).__name__
         )
     return tuple(columns)
 

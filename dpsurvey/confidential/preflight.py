@@ -121,7 +121,7 @@ def preflight(df: pd.DataFrame, columns: Sequence[str] | None = None) -> Preflig
     Raises
     ------
     ArgumentTypeError
-        If `df` is no DataFrame, or `columns` is one string.
+        If `df` is no DataFrame, or `columns` is one string or a Series.
 
     Examples
     --------
@@ -138,6 +138,10 @@ def preflight(df: pd.DataFrame, columns: Sequence[str] | None = None) -> Preflig
     if isinstance(columns, str):
         raise ArgumentTypeError(
             "columns must be a list", expected="list of str", got="str", hint=f"columns=[{columns!r}]"
+        )
+    if isinstance(columns, pd.Series | pd.DataFrame):  # its elements are cells, and findings show names
+        raise ArgumentTypeError(
+            "columns must be a list of names", expected="list of str", got=type(columns).__name__
         )
     problems = list(row_problems(df))
     warnings: list[Problem] = []

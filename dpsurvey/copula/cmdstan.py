@@ -9,12 +9,9 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dpsurvey.errors import DownloadError, EngineError, MissingDependencyError
-
-if TYPE_CHECKING:
-    from types import ModuleType
+from dpsurvey.errors import DownloadError, EngineError, MissingDependencyError, MissingFileError
 
 _LOCK_TIMEOUT = 1800.0  # seconds; another process may be compiling the same program
 _TAIL = 15  # lines of a compiler's output that an error shows
@@ -37,8 +34,8 @@ class CmdStan:
     version: str
 
 
-def load_cmdstanpy() -> ModuleType:
-    """Import cmdstanpy, or say how to get it.
+def load_cmdstanpy() -> Any:
+    """Return the module cmdstanpy, or say how to get it.
 
     Raises
     ------
@@ -106,12 +103,20 @@ def executable(program: Path, cmdstan: CmdStan, *, progress: bool = False) -> Pa
     ------
     EngineError
         If the compiler fails, with the end of what it said.
+    MissingFileError
+        If the cache cannot be written.
     """
     from filelock import FileLock
     from tqdm.auto import tqdm
 
     target = cached_path(program, cmdstan)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MissingFileError(
+            f"compiled programs cannot be kept in {target.parent}: {error.strerror}",
+            hint=f"set XDG_CACHE_HOME to a folder that can be written; {WITHOUT_IT}",
+        ) from None
     with FileLock(target.parent / "lock", timeout=_LOCK_TIMEOUT):
         if not os.access(target, os.X_OK):
             title = f"compiling {program.name}: once, about a minute"

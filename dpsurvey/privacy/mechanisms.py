@@ -23,6 +23,7 @@ from dpsurvey.privacy.laplace import SMALLEST_SCALE, check_not_tiny, check_posit
 from dpsurvey.privacy.linf import LInfinity
 from dpsurvey.privacy.rgm import RangePreservingGeometric
 from dpsurvey.privacy.statistics import Statistic
+from dpsurvey.texts import shown
 
 
 class NoiseLaw(Protocol):
@@ -147,7 +148,7 @@ class Geometric:
         return self
 
     def agrees(self, statistic: Statistic, epsilon: float, delta: float = 0.0) -> bool:
-        """Return whether scale = L1 sensitivity / epsilon but for rounding, and the cost is its own, at most epsilon."""
+        """Return whether scale and cost are those of this sensitivity but for rounding, and at most epsilon."""
         sensitivity = statistic.l1_sensitivity
         return (
             math.isclose(self.scale, max(sensitivity / epsilon, SMALLEST_SCALE), rel_tol=1e-9)
@@ -208,5 +209,5 @@ def load_mechanism(name: str, parameters: Mapping[str, float | int], statistic: 
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or name not in _MECHANISMS:
         raise UnknownNameError(
-            "no such mechanism", expected=" or ".join(map(repr, MECHANISMS)), got=repr(name)
+            "no such mechanism", expected=" or ".join(map(repr, MECHANISMS)), got=shown(name)
         )

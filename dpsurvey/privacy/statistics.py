@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol
 
 from dpsurvey.errors import ArgumentError, UnknownNameError
 from dpsurvey.privacy.concordance import ConcordanceCounts
+from dpsurvey.texts import shown
 
 
 class Statistic(Protocol):
@@ -162,7 +163,7 @@ def make_statistic(name: str, n: int, p: int, coarse: tuple[int, ...] = ()) -> S
     """
     if not isinstance(name, str) or name not in STATISTICS:
         raise UnknownNameError(
-            "no such statistic", expected=" or ".join(map(repr, STATISTICS)), got=repr(name)
+            "no such statistic", expected=" or ".join(map(repr, STATISTICS)), got=shown(name)
         )
     if name == ConcordanceCounts.name:
         return ConcordanceCounts(n, p, coarse)

@@ -80,6 +80,7 @@ def table1(table: pd.DataFrame) -> str:
     return text + "All cells:\n\n" + markdown(shown, _COVERAGE) + "\n"
 
 
+_TIE = 0.0005  # mean absolute errors that print alike
 _COVERAGE = {"coverage": 1, "coverage_se": 2, "paper_coverage": 1}
 
 
@@ -188,14 +189,15 @@ def mechanisms(overall: pd.DataFrame, names: dict[str, str]) -> str:
     )
     others = mae.drop(columns="BTGM").min(axis=1)
     margin = 3.0 * se.max(axis=1).fillna(0.0)
-    worse = mae[mae["BTGM"] > others]
+    worse = mae[mae["BTGM"] > others + _TIE]
     clearly = mae[mae["BTGM"] > others + margin]
     where = "; ".join(
         f"{_where(key)}: {row['BTGM']:.3f} against {row.drop('BTGM').min():.3f}"
         for key, row in worse.iterrows()
     )
     return (
-        f"BTGM has the smallest mean absolute error in {len(mae) - len(worse)} of {len(mae)} cells"
+        f"BTGM has the smallest mean absolute error, alone or within {_TIE:g}, in {len(mae) - len(worse)} of "
+        f"{len(mae)} cells"
         + (f"; another has in {where}" if where else "")
         + f". Beyond three standard errors another is ahead in {len(clearly)} cells.\n\n"
         + markdown(mae.reset_index())

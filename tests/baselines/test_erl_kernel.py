@@ -66,6 +66,11 @@ def test_sampler_keeps_the_prior(levels, missing):
     # given S the latents are N(0, S): Mahalanobis sums are chi-square with n p degrees of freedom
     sums = [np.sum(np.linalg.solve(np.linalg.cholesky(s), z) ** 2) for z, s, _ in runs]
     assert kstest(sums, chi2(40 * p).cdf).pvalue > 1e-4
+    moments = {1: (0.0, 1.0), 3: (0.0, 15.0), 4: (3.0, 96.0)}  # of N(0, 1): mean and variance of x^power
+    for power, (mean, variance) in moments.items():
+        for j in range(p):
+            scores = [np.sum((z[j] / np.sqrt(s[j, j])) ** power - mean) for z, s, _ in runs]
+            assert abs(np.sum(scores)) < 4.5 * np.sqrt(variance * 40 * len(runs))
 
 
 def exact_posterior_means(n, draws, pattern, ties):

@@ -311,6 +311,16 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[DpsurveyError]]] = {
     "columns one": ({"columns": ["x"]}, DomainError),
     "columns a number": ({"columns": 3}, ArgumentTypeError),
     "columns of lists": ({"columns": [["x"], "y"]}, DomainError),
+    "columns a column": ({"columns": GOOD["x"].astype(str)}, ArgumentTypeError),
+    "columns a table": ({"columns": GOOD}, ArgumentTypeError),
+    "columns cells": ({"columns": GOOD["x"].to_list()}, DomainError),
+    "statistic a column": ({"statistic": GOOD["x"]}, UnknownNameError),
+    "mechanism cells": ({"mechanism": GOOD["x"].to_list()}, UnknownNameError),
+    "keys a column": ({"keys": GOOD["x"]}, ArgumentTypeError),
+    "epsilon a column": ({"epsilon": GOOD["x"]}, ArgumentTypeError),
+    "ledger a table": ({"ledger": GOOD}, ArgumentTypeError),
+    "codebook a table": ({"codebook": GOOD}, ArgumentTypeError),
+    "insecure_rng a column": ({"insecure_rng": GOOD["x"]}, ArgumentTypeError),
     "statistic": ({"statistic": "concord"}, UnknownNameError),
     "statistic None": ({"statistic": None}, UnknownNameError),
     "mechanism": ({"mechanism": "laplace"}, UnknownNameError),
@@ -553,7 +563,8 @@ def test_no_value_and_no_id_is_in_anything_that_is_made(
             assert repr(value) not in text
     assert set(json.loads(path.read_text())) == {
         "format", "schema", "variables", "labels", "n", "counts", "statistic", "mechanism", "parameters", "epsilon",
-        "delta", "neighbours", "key_seed", "key_fingerprint", "filters", "rounding", "coarse", "versions", "secure", "ledger",
+        "delta", "neighbours", "key_seed", "key_fingerprint", "filters", "rounding", "coarse", "versions", "secure",
+        "ledger",
     }  # fmt: skip
     assert b"rows" not in book.path.read_bytes().replace(b"one row", b"")
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dpsurvey as dps
 from dpsurvey.confidential.domain import (
     as_array,
     check_domain,
@@ -287,3 +288,21 @@ def test_tables_whose_names_cannot_be_used() -> None:
         )
     with pytest.raises(DomainError, match="too few columns"):
         select_columns(TABLE[["Kcal"]], None)
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+def test_preflight_finds_the_same_ids_unusable(kind: str) -> None:
+    report = dps.preflight(pd.DataFrame({"x": NUMBERS, "y": NUMBERS}, index=INDEXES[kind][0]))
+    assert not report.ok
+    assert "424242" not in repr(report)
+
+
+@pytest.mark.parametrize(
+    "columns", [pd.Series(["8675309.25", "y"]), pd.DataFrame({"8675309.25": [1.0]})], ids=["Series", "frame"]
+)
+def test_cells_passed_for_names_are_not_shown(columns) -> None:
+    df = pd.DataFrame({"x": NUMBERS, "y": NUMBERS})
+    for use in (lambda: select_columns(df, columns), lambda: dps.preflight(df, columns)):
+        with pytest.raises(ArgumentTypeError) as caught:
+            use()
+        assert "8675309" not in str(caught.value)

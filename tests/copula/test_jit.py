@@ -94,3 +94,33 @@ def test_division_by_zero_follows_numpy() -> None:
 
     assert ratio(1.0, 0.0) == np.inf
     assert ratio.targetoptions["nogil"]
+
+
+def test_a_kernel_is_compiled_anew_when_one_it_calls_changes(copy: Path) -> None:
+    # The callee lives in another file than the caller, whose own file does not change.
+    package = copy / "dpsurvey" / "copula"
+    (package / "one.py").write_text(
+        "from dpsurvey.copula.jit import njit\n@njit\ndef inner(x):\n    return x + 1.0\n"
+    )
+    (package / "two.py").write_text(
+        "from dpsurvey.copula.jit import njit\nfrom dpsurvey.copula.one import inner\n"
+        "@njit\ndef outer(x):\n    return 2.0 * inner(x)\n"
+    )
+    program = "from dpsurvey.copula.two import outer; print(outer(1.0), sum(outer.stats.cache_hits.values()))"
+
+    def call() -> str:
+        result = subprocess.run(
+            [sys.executable, "-B", "-c", program],
+            env={**os.environ, "PYTHONPATH": str(copy)},
+            cwd=copy,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return result.stdout.strip()
+
+    assert call() == "4.0 0"
+    assert call() == "4.0 1"
+    (package / "one.py").write_text((package / "one.py").read_text().replace("1.0", "11.0"))
+    assert call() == "24.0 0"
+    assert call() == "24.0 1"

@@ -25,6 +25,7 @@ from dpsurvey.errors import (
     EngineError,
     LowEnergyWarning,
     MissingDependencyError,
+    MissingFileError,
     SlowMixingWarning,
 )
 
@@ -216,6 +217,13 @@ def test_a_program_that_does_not_compile(release, stand_in, tmp_path):
     assert list((tmp_path / "tmp").iterdir()) == []
     stand_in.write(version="2.36.0")  # mended: nothing of the failure was kept
     assert fit(release).p == 3
+
+
+def test_a_cache_that_cannot_be_written(release, stand_in, tmp_path):
+    (tmp_path / "cache").write_text("a file, not a folder")
+    with pytest.raises(MissingFileError, match="compiled programs cannot be kept") as caught:
+        fit(release)
+    assert "XDG_CACHE_HOME" in caught.value.hint
 
 
 def test_a_chain_that_fails(release, stand_in, tmp_path):

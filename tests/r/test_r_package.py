@@ -1,6 +1,7 @@
 """The R package: built and checked whole, its README run as printed, its draws those of Python."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -103,4 +104,6 @@ def r_session():
     try:
         return open_r()
     except MissingDependencyError as error:
+        if os.environ.get("CI"):
+            pytest.fail(f"continuous integration lacks rpy2: {error.detail}")
         pytest.skip(f"rpy2 is not to be had here: {error.detail}")
