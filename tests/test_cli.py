@@ -403,7 +403,7 @@ def test_a_release_that_cannot_be_saved_after_all_is_printed(happens, tmp_path, 
 
     ledger, target = new_ledger(tmp_path / "l.json"), tmp_path / "sub" / "r.json"
     target.parent.mkdir()
-    count = disclose.pair_counts
+    count = disclose.discordant_counts
 
     def disturbed(*arguments, **options):
         if happens == "folder goes":
@@ -412,7 +412,7 @@ def test_a_release_that_cannot_be_saved_after_all_is_printed(happens, tmp_path, 
             target.write_text("another process's release")
         return count(*arguments, **options)
 
-    monkeypatch.setattr(disclose, "pair_counts", disturbed)
+    monkeypatch.setattr(disclose, "discordant_counts", disturbed)
     result = run("release", *FILES, *ADULTS, "--epsilon", 1, "--ledger", ledger, "-o", target)
     refused(result, "could not be saved as 'r.json', and epsilon is spent")
     rescued = dps.Release.from_dict(json.loads(result.stdout))
@@ -471,7 +471,7 @@ def bug_in_counting(monkeypatch, problem):
         problem(f"the cell {CANARY}")
         raise AssertionError
 
-    monkeypatch.setattr(disclose, "pair_counts", buggy)
+    monkeypatch.setattr(disclose, "discordant_counts", buggy)
 
 
 def test_an_unexpected_error_tells_its_type_and_place_and_not_its_message(tmp_path, monkeypatch):
@@ -481,7 +481,7 @@ def test_an_unexpected_error_tells_its_type_and_place_and_not_its_message(tmp_pa
     bug_in_counting(monkeypatch, fail)
     result = run("release", *FILES, *ADULTS, "--epsilon", 1, "-o", tmp_path / "r.json")
     refused(result, "unexpected error: LookupError at dpsurvey/confidential/disclose.py, line ")
-    assert "in release" in result.stderr
+    assert "in _count" in result.stderr
     assert CANARY not in result.output
 
 
@@ -489,7 +489,7 @@ def test_an_unexpected_error_ends_a_real_process_without_values(tmp_path):
     code = (
         "import sys; from dpsurvey.confidential import disclose; from dpsurvey.cli import main\n"
         f"def buggy(df, *_): secret = {CANARY}; raise ValueError(f'the cell {{secret}}')\n"
-        "disclose.pair_counts = buggy; sys.argv[0] = 'dpsurvey'; main()"
+        "disclose.discordant_counts = buggy; sys.argv[0] = 'dpsurvey'; main()"
     )
     done = run_python("-c", code, "release", *FILES, *ADULTS, "--epsilon", 1, "-o", tmp_path / "r.json")
     assert done.returncode == 1

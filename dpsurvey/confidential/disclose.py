@@ -21,7 +21,7 @@ from dpsurvey.confidential.domain import check_domain, coarse_columns, select_co
 from dpsurvey.confidential.ties import TieKeys
 from dpsurvey.confidential.variables import ATTRIBUTE
 from dpsurvey.copula.planning import choose
-from dpsurvey.errors import ArgumentTypeError, NoLedgerWarning
+from dpsurvey.errors import ArgumentError, ArgumentTypeError, NoLedgerWarning
 from dpsurvey.privacy.budget import check_delta, check_epsilon
 from dpsurvey.privacy.gaussian import DiscreteGaussian
 from dpsurvey.privacy.ledger import Ledger, as_ledger
@@ -81,7 +81,7 @@ def release(
         Columns declared to have few levels, which concordance counts serve less well: pairs with one of them are
         quadrant counts in the same release. By default the columns of boolean or ordered category type.
     delta : float, default 0
-        Above 0 for mechanism "gaussian" alone: an (epsilon, delta) guarantee.
+        Above 0 for mechanism "gaussian" alone: an (epsilon, delta) guarantee, which the ledger does not keep.
     keys : TieKeys, optional
         Tie-breaking keys; ``TieKeys()`` by default. Use the same ones in all releases of a data set.
     ledger : Ledger or path, optional
@@ -137,6 +137,13 @@ def release(
         few = ()  # to these all columns are alike
     if free and mechanism != DiscreteGaussian.name:
         delta = 0.0  # not needed
+    if delta > 0.0 and ledger is not None:
+        raise ArgumentError(
+            "the ledger keeps count of pure epsilon",
+            expected="delta = 0 with a ledger",
+            got=f"delta = {delta:g}",
+            hint="keep count of releases with Gaussian noise apart, and pass no ledger",
+        )
     law = make_statistic(statistic, len(df), len(names), tuple(names.index(name) for name in few))
     noise = build_mechanism(mechanism, law, total, delta)
     draft = Release(  # whole but for the counts, so that nothing is left to be refused once epsilon is spent

@@ -621,3 +621,45 @@ print(dps.release(df, 1.0, insecure_rng=np.random.default_rng(1)).versions["dpsu
         text=True,
     )
     assert done.stdout.strip() == dps.__version__, done.stderr
+
+
+@pytest.mark.parametrize("mechanism", ["linf", "geometric", "rgm", "gaussian"])
+def test_concordance_counts_are_released_by_every_mechanism(mechanism: str) -> None:
+    df = pd.DataFrame(np.random.default_rng(1).normal(size=(60, 3)), columns=["a", "b", "c"])
+    delta = 1e-6 if mechanism == "gaussian" else 0.0
+    release = dps.release(
+        df,
+        1.0,
+        statistic="concordance",
+        mechanism=mechanism,
+        delta=delta,
+        insecure_rng=np.random.default_rng(1),
+    )
+    assert (release.statistic, release.mechanism, release.delta) == ("concordance", mechanism, delta)
+    assert dps.Release.from_dict(release.to_dict()) == release
+    assert "rank differently" in release.statement()
+
+
+def test_default_is_what_plan_takes_and_coarse_columns_are_quadrants() -> None:
+    df = pd.DataFrame(np.random.default_rng(1).normal(size=(60, 3)), columns=["a", "b", "c"])
+    df["d"] = df["a"] > 0.5
+    release = dps.release(df, 1.0, insecure_rng=np.random.default_rng(1))
+    assert (release.statistic, release.mechanism, release.coarse) == ("concordance", "linf", ("d",))
+    assert release.statistic_law().kinds.count("quadrant") == 3
+    assert dps.Release.from_dict(release.to_dict()) == release
+    assert "pairs with d, declared to have few levels" in release.statement()
+    named = dps.release(
+        df, 1.0, coarse=["a", "b"], columns=["a", "b", "c"], insecure_rng=np.random.default_rng(1)
+    )
+    assert (named.statistic, named.coarse) == ("quadrant", ())  # no pair of two fine columns is left
+    one = dps.release(df, 1.0, mechanism="geometric", insecure_rng=np.random.default_rng(1))
+    assert (one.statistic, one.coarse) == ("quadrant", ())
+    with pytest.raises(UnknownNameError, match="coarse"):
+        dps.release(df, 1.0, coarse=["e"], insecure_rng=np.random.default_rng(1))
+
+
+def test_the_ledger_refuses_delta_before_anything_is_spent(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "l.json", dataset="x", budget=1.0)
+    with pytest.raises(dps.errors.ArgumentError, match="pure epsilon"):
+        dps.release(GOOD, 1.0, mechanism="gaussian", delta=1e-6, ledger=book)
+    assert book.spent == 0
