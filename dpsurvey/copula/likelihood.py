@@ -129,7 +129,7 @@ def tabulate(release: Release) -> LikelihoodTable:
     Returns
     -------
     LikelihoodTable
-        Within 1e-9 a pair of the direct sum near the mode.
+        About 1e-9 a pair from the direct sum near the mode.
 
     Notes
     -----
@@ -159,9 +159,10 @@ def tabulate_counts(law: QuadrantLaw, noise: Mechanism, counts: Sequence[int]) -
 
     def one(noisy: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         log_noise = noise.log_pmf(noisy, true)
-        largest = log_noise.max()  # far below 0 for a count far outside the range, where it would cost digits
-        nodes, jets = adaptive_nodes(law.log_weights, log_noise - largest, LARGEST_ETA, _ABSOLUTE, _RELATIVE)
-        jets[:, 0] += largest
+        nearest = float(noise.log_pmf(noisy, float(np.clip(noisy, law.lower, law.upper))))
+        log_noise -= nearest  # far below 0 for a count far outside the range, where it would cost digits
+        nodes, jets = adaptive_nodes(law.log_weights, log_noise, LARGEST_ETA, _ABSOLUTE, _RELATIVE)
+        jets[:, 0] += nearest
         return nodes, jets
 
     with ThreadPoolExecutor(available_cores()) as pool:

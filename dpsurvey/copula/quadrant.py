@@ -74,8 +74,10 @@ def _log_weights(n: int) -> NDArray[np.float64]:
     from scipy.special import gammaln
 
     h = (n + 1) // 2
-    t = np.arange(2 * h - n, h + 1, dtype=float)
-    weights = -gammaln(t + 1) - 2.0 * gammaln(h - t + 1) - gammaln(n - 2 * h + t + 1)
+    log_factorial = gammaln(np.arange(1.0, h + 2.0))  # of 0..h
+    low = 2 * h - n
+    weights = -log_factorial[low:] - log_factorial[: h + 1 - low]
+    weights -= 2.0 * log_factorial[h - low :: -1]
     weights -= weights.max()
     weights.setflags(write=False)
     return np.asarray(weights)
