@@ -162,7 +162,7 @@ def tabulate(release: Release) -> LikelihoodTable:
     Returns
     -------
     LikelihoodTable
-        Within 1e-9 a pair of the direct sum near the mode.
+        About 1e-9 a pair from the direct sum near the mode.
 
     Notes
     -----

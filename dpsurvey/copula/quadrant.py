@@ -79,8 +79,10 @@ def _log_weights(n: int) -> NDArray[np.float64]:
     from scipy.special import gammaln
 
     h = (n + 1) // 2
-    t = np.arange(2 * h - n, h + 1, dtype=float)
-    weights = -gammaln(t + 1) - 2.0 * gammaln(h - t + 1) - gammaln(n - 2 * h + t + 1)
+    log_factorial = gammaln(np.arange(1.0, h + 2.0))  # of 0..h
+    low = 2 * h - n
+    weights = -log_factorial[low:] - log_factorial[: h + 1 - low]
+    weights -= 2.0 * log_factorial[h - low :: -1]
     weights -= weights.max()
     weights.setflags(write=False)
     return np.asarray(weights)
@@ -213,9 +215,10 @@ class QuadrantLaw:
         jets : numpy.ndarray, shape (N, 3)
         """
         log_noise = noise.log_pmf(noisy, self.support.astype(float))
-        largest = log_noise.max()  # far below 0 for a count far outside the range, where it would cost digits
-        nodes, jets = adaptive_nodes(self.log_weights, log_noise - largest, LARGEST_ETA, _ABSOLUTE, _RELATIVE)
-        jets[:, 0] += largest
+        nearest = float(noise.log_pmf(noisy, float(np.clip(noisy, self.lower, self.upper))))
+        log_noise = log_noise - nearest  # far below 0 for a count far outside the range, where it would cost digits
+        nodes, jets = adaptive_nodes(self.log_weights, log_noise, LARGEST_ETA, _ABSOLUTE, _RELATIVE)
+        jets[:, 0] += nearest
         return nodes, jets
 
     def influence(self, x: NDArray[np.float64], y: NDArray[np.float64], R: float) -> NDArray[np.float64]:

@@ -165,7 +165,7 @@ def coverage_by_bins(table: pd.DataFrame) -> str:
     bins = table[(table["bin_high"] - table["bin_low"]) < 1.0]
     outer = bins[(bins["bin_low"] == EDGES[0]) | (bins["bin_high"] == EDGES[-1])]
     columns = ["p", "n", "epsilon", "bin_low", "bin_high", "pairs", "coverage", "coverage_se"]
-    lowest = outer.nsmallest(12, "coverage")[columns]
+    lowest = pd.concat([part.nsmallest(5, "coverage")[columns] for _, part in outer.groupby("p")])
     inner = bins.drop(outer.index)
     return (
         f"Coverage within bins of the true correlation, {len(bins)} bins. A posterior is calibrated on average over "
