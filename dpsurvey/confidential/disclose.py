@@ -20,7 +20,7 @@ from dpsurvey.confidential.discordance import discordant_counts
 from dpsurvey.confidential.domain import check_domain, coarse_columns, select_columns
 from dpsurvey.confidential.ties import TieKeys
 from dpsurvey.confidential.variables import ATTRIBUTE
-from dpsurvey.copula.planning import choose
+from dpsurvey.copula.planning import check_names, choose
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, NoLedgerWarning
 from dpsurvey.privacy.budget import check_delta, check_epsilon
 from dpsurvey.privacy.gaussian import DiscreteGaussian
@@ -128,6 +128,7 @@ def release(
     keys = _checked_keys(keys)
     check_rng(insecure_rng)
     total, delta = check_epsilon(epsilon), check_delta(delta)
+    check_names(statistic, mechanism)
     few = coarse_columns(df, names, coarse, statistic)
     if coarse is None and statistic == ConcordanceCounts.name and mechanism not in ("auto", LInfinity.name):
         few = ()  # independent noise is for counts of one kind: only coarse columns that were named are refused

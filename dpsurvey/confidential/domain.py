@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpsurvey.confidential.near import check_known
 from dpsurvey.confidential.ties import id_problem
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, DomainError, UnknownNameError
-from dpsurvey.texts import is_text
+from dpsurvey.texts import is_text, shown
 
 MINIMUM_ROWS = 4
 MINIMUM_COLUMNS = 2
@@ -204,7 +204,7 @@ def coarse_columns(
     unknown = [name for name in coarse if name not in names]
     if unknown:
         raise UnknownNameError(
-            f"{len(unknown)} coarse column(s) are not among the variables: {', '.join(map(repr, unknown))}",
+            f"{len(unknown)} coarse column(s) are not among the variables: {', '.join(map(shown, unknown))}",
             expected=f"some of {', '.join(map(repr, names))}",
         )
     return tuple(name for name in names if name in set(coarse))

@@ -24,6 +24,7 @@ from dpsurvey.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from dpsurvey.privacy.budget import check_amount, check_delta
 from dpsurvey.privacy.mechanisms import MECHANISMS, NoiseLaw, build_mechanism
 from dpsurvey.privacy.statistics import STATISTICS, Statistic, make_statistic
+from dpsurvey.texts import shown
 
 PURE = ("linf", "geometric", "rgm")  # mechanisms of pure epsilon, in the order of preference
 PREFERRED = ("concordance", "quadrant")  # statistics, likewise
@@ -257,6 +258,7 @@ def candidates(
     Counts of two kinds take joint noise only, and where at most one column is not coarse all pairs are quadrants.
     Range-preserving noise never beats what it is derived from, and is left out unless `every` or named.
     """
+    check_names(statistic, mechanism)
     statistics = PREFERRED if statistic == "auto" else (statistic,)
     mechanisms = (mechanism,)
     if mechanism == "auto":
@@ -274,16 +276,20 @@ def candidates(
         for m in mechanisms
         if not (free and coarse and s == "concordance" and m != "linf")
     ]
-    for s, m in found:
-        _check_names(s, m)
     return found
 
 
-def _check_names(statistic: str, mechanism: str) -> None:
+def check_names(statistic: str, mechanism: str) -> None:
+    """Refuse a statistic or mechanism that there is not; "auto" is one.
+
+    Raises
+    ------
+    UnknownNameError
+    """
     for what, name, known in (("statistic", statistic, STATISTICS), ("mechanism", mechanism, MECHANISMS)):
-        if not isinstance(name, str) or name not in known:
+        if not isinstance(name, str) or name not in ("auto", *known):
             raise UnknownNameError(
-                f"no such {what}", expected=" or ".join(map(repr, ("auto", *known))), got=repr(name)
+                f"no such {what}", expected=" or ".join(map(repr, ("auto", *known))), got=shown(name)
             )
 
 

@@ -216,7 +216,9 @@ class QuadrantLaw:
         """
         log_noise = noise.log_pmf(noisy, self.support.astype(float))
         nearest = float(noise.log_pmf(noisy, float(np.clip(noisy, self.lower, self.upper))))
-        log_noise = log_noise - nearest  # far below 0 for a count far outside the range, where it would cost digits
+        log_noise = (
+            log_noise - nearest
+        )  # far below 0 for a count far outside the range, where it would cost digits
         nodes, jets = adaptive_nodes(self.log_weights, log_noise, LARGEST_ETA, _ABSOLUTE, _RELATIVE)
         jets[:, 0] += nearest
         return nodes, jets
