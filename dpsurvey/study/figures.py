@@ -98,6 +98,7 @@ def _draw_block(
             ax.axhline(line, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
         ax.set_title(f"n = {sizes[row]}, ε = {budgets[column]:g}", fontsize="small")
         ax.set_xlim(-1.0, 1.0)
+        ax.set_xticks([-1.0, -0.5, 0.0, 0.5, 1.0])
         _tidy(ax)
 
 
