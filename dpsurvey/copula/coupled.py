@@ -52,7 +52,7 @@ def advance_coupled(
                 R[j] = before
                 R[:, j] = before
                 z[:] = z_before
-    return accepted / (sweeps * p * (p - 1))
+    return float(accepted / (sweeps * p * (p - 1)))
 
 
 @njit
@@ -64,7 +64,7 @@ def fill_coupled(
     for draw in range(kept.shape[0]):
         accepted += advance_coupled(table, coupling, R, sweeps, rng)
         kept[draw] = R
-    return accepted / kept.shape[0]
+    return float(accepted / kept.shape[0])
 
 
 @njit

@@ -134,7 +134,7 @@ def residual_at(table: InversionTable, coupling: Coupling, pair: int, r: float) 
         else:
             high = middle
     share = (r - table.points[low]) / (table.points[high] - table.points[low])
-    return coupling.residuals[low] + share * (coupling.residuals[high] - coupling.residuals[low])
+    return float(coupling.residuals[low] + share * (coupling.residuals[high] - coupling.residuals[low]))
 
 
 @njit
@@ -143,4 +143,4 @@ def log_gain(coupling: Coupling, z: Array, pair: int, value: float) -> float:
     row = coupling.precision[pair]
     old = z[pair]
     pull = np.dot(row, z) - row[pair] * old
-    return (old - value) * pull + 0.5 * row[pair] * (old * old - value * value)
+    return float((old - value) * pull + 0.5 * row[pair] * (old * old - value * value))

@@ -259,8 +259,8 @@ def candidates(
     Range-preserving noise never beats what it is derived from, and is left out unless `every` or named.
     """
     check_names(statistic, mechanism)
-    statistics = PREFERRED if statistic == "auto" else (statistic,)
-    mechanisms = (mechanism,)
+    statistics: tuple[str, ...] = PREFERRED if statistic == "auto" else (statistic,)
+    mechanisms: tuple[str, ...] = (mechanism,)
     if mechanism == "auto":
         pure = tuple(name for name in PURE if every or name != "rgm")
         mechanisms = (*pure, "gaussian") if delta > 0.0 else pure
@@ -270,13 +270,12 @@ def candidates(
             s for s in statistics if not (one_kind and s == "concordance" and statistic == "auto")
         )
     free = "auto" in (statistic, mechanism)
-    found = [
+    return [
         (s, m)
         for s in statistics
         for m in mechanisms
         if not (free and coarse and s == "concordance" and m != "linf")
     ]
-    return found
 
 
 def check_names(statistic: str, mechanism: str) -> None:

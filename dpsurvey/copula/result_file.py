@@ -59,7 +59,7 @@ def save_result(result: Result, path: str | os.PathLike[str]) -> Path:
     header: dict[str, Any] = {"schema": schema, "schema_version": SCHEMA_VERSION}
     header |= {name: getattr(result, name) for name in _FIELDS[kind] if name != "release"}
     header["release"] = None if result.release is None else result.release.to_dict()
-    arrays = {"pairs": pair_values(getattr(result, _ARRAY_FIELD[kind]))}
+    arrays: dict[str, Any] = {"pairs": pair_values(getattr(result, _ARRAY_FIELD[kind]))}
     joint = getattr(result, "joint", None)
     if joint is not None:
         arrays["joint"] = pair_values(joint)

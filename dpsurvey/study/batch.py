@@ -93,7 +93,7 @@ class Catalogue:
         counts = self.representative(noisy)
         missing = sorted(set(counts.ravel().tolist()) - set(self._parts))
         if missing:
-            added = build_inversion(tabulate_counts(self.law, self.mechanism, missing))
+            added = build_inversion(tabulate_counts(self.law, self.mechanism.marginal(0), missing))
             self._table = added if self._table is None else _join(self._table, added)
             self._parts.update({count: len(self._parts) + i for i, count in enumerate(missing)})
         assert self._table is not None
@@ -123,7 +123,9 @@ class Catalogue:
             adjusted = float(noisy)
             if adjust == "btgm":
                 bounds = self.law.lower, self.law.upper
-                adjusted = float(posterior_mean_count(np.array([noisy]), *bounds, self.mechanism)[0])
+                adjusted = float(
+                    posterior_mean_count(np.array([noisy]), *bounds, self.mechanism.marginal(0))[0]
+                )
             self._estimates[adjust, noisy] = self.law.solve(adjusted)
         return self._estimates[adjust, noisy]
 

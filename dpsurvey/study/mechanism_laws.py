@@ -40,8 +40,8 @@ def laws(n: int, epsilons: tuple[float, ...], true_counts: tuple[int, ...]) -> p
     lower, upper = statistic.lower, statistic.upper
     parts = []
     for epsilon in epsilons:
-        geometric = build_mechanism("geometric", statistic, epsilon)
-        ranged = build_mechanism("rgm", statistic, epsilon)
+        geometric = build_mechanism("geometric", statistic, epsilon).marginal(0)
+        ranged = build_mechanism("rgm", statistic, epsilon).marginal(0)
         noisy = np.arange(lower - _REACH, upper + _REACH + 1)
         inside = np.arange(lower, upper + 1)
         clamped = np.clip(noisy, lower, upper)
