@@ -23,6 +23,7 @@ from dpsurvey.confidential.variables import ATTRIBUTE
 from dpsurvey.copula.planning import check_names, choose
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, NoLedgerWarning
 from dpsurvey.privacy.budget import check_delta, check_epsilon
+from dpsurvey.privacy.concordance import ConcordanceCounts
 from dpsurvey.privacy.gaussian import DiscreteGaussian
 from dpsurvey.privacy.ledger import Ledger, as_ledger
 from dpsurvey.privacy.linf import LInfinity
@@ -30,7 +31,6 @@ from dpsurvey.privacy.mechanisms import build_mechanism
 from dpsurvey.privacy.release import Release
 from dpsurvey.privacy.statistics import (
     NEIGHBOURS,
-    ConcordanceCounts,
     QuadrantCounts,
     Statistic,
     make_statistic,
