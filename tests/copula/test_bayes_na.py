@@ -32,6 +32,8 @@ def test_from_rows_to_intervals(survey: pd.DataFrame) -> None:
     assert posterior.variables == ("kcal", "grain", "income")
     assert (posterior.method, posterior.engine, posterior.private) == ("Bayes-NA", "gibbs", True)
     assert (posterior.release, posterior.seed) == (release, 1)
+    coupled = posterior.info.pop("joint")
+    assert 0.3 < coupled["accepted"] < 1.0
     assert posterior.info == {
         "prior": "LKJ(1)",
         "likelihood": "noise-aware composite",

@@ -51,7 +51,7 @@ def test_shape_and_validity(model_release: Maker, lkj: LKJ) -> None:
         np.testing.assert_array_equal(sampled.draws, np.swapaxes(sampled.draws, -1, -2))
         np.testing.assert_array_equal(np.diagonal(sampled.draws, axis1=-2, axis2=-1), 1.0)
         assert np.linalg.eigvalsh(sampled.draws).min() > 0
-        assert sampled[1:] == (chains.WARMUP_SWEEPS, (p + 3) // 4, False)
+        assert sampled[1:] == (chains.WARMUP_SWEEPS, (p + 3) // 4, False, 1.0)
 
 
 def test_seed_alone_decides(model_release: Maker, lkj: LKJ, monkeypatch: pytest.MonkeyPatch) -> None:

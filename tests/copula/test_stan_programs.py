@@ -23,6 +23,7 @@ from dpsurvey.copula.hermite import interpolate
 from dpsurvey.copula.likelihood import LikelihoodTable, tabulate
 from dpsurvey.copula.quadrant import QuadrantLaw, log_odds
 from dpsurvey.copula.stan import PROGRAMS, program, program_data
+from dpsurvey.errors import ArgumentError
 from dpsurvey.privacy.release import Release
 
 Array = NDArray[np.float64]
@@ -87,12 +88,14 @@ def stan_data(release: Release, engine: str) -> dict[str, object]:
     return {name: np.asarray(value).tolist() for name, value in program_data(release, engine).items()}
 
 
-def simulated_release(p: int, n: int, *, epsilon: float, mechanism: str = "geometric") -> Release:
+def simulated_release(
+    p: int, n: int, *, epsilon: float, statistic: str = "quadrant", mechanism: str = "geometric"
+) -> Release:
     """Return a release of normal rows with correlations of all sizes."""
     rng = np.random.default_rng([p, n])
     rows = rng.standard_normal((n, p)) @ rng.standard_normal((p, p))
     df = pd.DataFrame(rows, columns=list("abcdefg"[:p]))
-    return release(df, epsilon, mechanism=mechanism, insecure_rng=rng)
+    return release(df, epsilon, statistic=statistic, mechanism=mechanism, insecure_rng=rng)
 
 
 def unfold(y: Array, p: int) -> tuple[Array, Array, float, Array]:
@@ -194,6 +197,20 @@ REFERENCES: dict[tuple[Release, bytes], tuple[Array, Array]] = {}
 def test_density_and_gradient_are_ours(programs, engine, p, n):
     release = simulated_release(p, n, epsilon=1.2 * p)
     compare(programs[engine], release, engine, points(release))
+
+
+@pytest.mark.parametrize(("statistic", "mechanism"), [("quadrant", "linf"), ("concordance", "linf")])
+def test_tables_of_any_statistic_and_mechanism_give_our_density(
+    programs, statistic: str, mechanism: str
+) -> None:
+    release = simulated_release(3, 200, epsilon=2.0, statistic=statistic, mechanism=mechanism)
+    compare(programs["stan"], release, "stan", points(release))
+
+
+def test_the_papers_program_takes_quadrant_counts_alone() -> None:
+    release = simulated_release(3, 60, epsilon=2.0, statistic="concordance", mechanism="linf")
+    with pytest.raises(ArgumentError, match="quadrant counts"):
+        program_data(release, "stan-direct")
 
 
 @pytest.mark.parametrize("engine", list(PROGRAMS))

@@ -179,6 +179,7 @@ def test_integrals_agree_with_sums(
         if one is None or other is None:
             continue
         z = np.unique(np.linspace(0, 8 * math.sqrt(one.variance), 300).astype(int))
+        z = z[one.at(z) > -60.0]
         assert other.at(z) == pytest.approx(one.at(z), abs=0.02)
         assert np.abs(np.exp(other.at(z) - one.at(z)) - 1).mean() < 5e-4
         assert other.variance == pytest.approx(one.variance, rel=1e-5)
