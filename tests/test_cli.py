@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import dpsurvey as dps
 from dpsurvey.cli import app
 from dpsurvey.copula.bayes_na import ENGINES
-from dpsurvey.privacy.mechanisms import _BUILDERS
+from dpsurvey.privacy.mechanisms import MECHANISMS
 
 RUNNER = CliRunner()
 FILES = [str(path) for path in dps.example_files()]
@@ -99,7 +99,7 @@ def test_help_lists_the_commands_and_exit_codes():
     assert "Exit codes: 0 done; 1 refused or failed" in text
 
 
-@pytest.mark.parametrize(("command", "names"), [("release", tuple(_BUILDERS)), ("fit", ENGINES)])
+@pytest.mark.parametrize(("command", "names"), [("release", tuple(MECHANISMS)), ("fit", ENGINES)])
 def test_help_names_every_mechanism_and_engine(command, names):
     text = " ".join(run(command, "--help").stdout.split())
     assert all(name in text for name in names)

@@ -18,7 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsurvey.errors import UnknownNameError
 from dpsurvey.privacy.budget import spendable
-from dpsurvey.privacy.laplace import SMALLEST_SCALE, check_not_tiny, check_positive, discrete_laplace
+from dpsurvey.privacy.laplace import (
+    SMALLEST_SCALE,
+    calibrated_scale,
+    check_not_tiny,
+    check_positive,
+    discrete_laplace,
+)
 from dpsurvey.privacy.rgm import RangePreservingGeometric
 from dpsurvey.privacy.statistics import QuadrantCounts
 from dpsurvey.texts import shown
@@ -87,11 +93,7 @@ class Geometric:
         Geometric(scale=3.0, privacy_map=1.0)
         """
         check_not_tiny(statistic, epsilon)
-        budget, sensitivity = spendable(epsilon), statistic.l1_sensitivity
-        scale = max(sensitivity / budget, SMALLEST_SCALE)
-        while (cost := discrete_laplace(scale).map(sensitivity)) > budget:
-            scale = math.nextafter(scale, math.inf)
-        return cls(scale, cost)
+        return cls(*calibrated_scale(spendable(epsilon), statistic.l1_sensitivity))
 
     @property
     def parameters(self) -> dict[str, float | int]:
@@ -133,11 +135,7 @@ class Geometric:
         )
 
 
-_BUILDERS: dict[str, Callable[[QuadrantCounts, float], Mechanism]] = {
-    Geometric.name: Geometric.build,
-    RangePreservingGeometric.name: RangePreservingGeometric.build,
-}
-_KINDS: dict[str, Callable[..., Mechanism]] = {
+MECHANISMS: dict[str, type[Geometric] | type[RangePreservingGeometric]] = {
     Geometric.name: Geometric,
     RangePreservingGeometric.name: RangePreservingGeometric,
 }
@@ -152,7 +150,7 @@ def build_mechanism(name: str, statistic: QuadrantCounts, epsilon: float) -> Mec
         If there is none of that name.
     """
     _check_name(name)
-    return _BUILDERS[name](statistic, epsilon)
+    return MECHANISMS[name].build(statistic, epsilon)
 
 
 def load_mechanism(name: str, parameters: Mapping[str, float | int]) -> Mechanism:
@@ -164,11 +162,12 @@ def load_mechanism(name: str, parameters: Mapping[str, float | int]) -> Mechanis
         If there is none of that name.
     """
     _check_name(name)
-    return _KINDS[name](**parameters)
+    kind: Callable[..., Mechanism] = MECHANISMS[name]
+    return kind(**parameters)
 
 
 def _check_name(name: str) -> None:
-    if not isinstance(name, str) or name not in _BUILDERS:
+    if not isinstance(name, str) or name not in MECHANISMS:
         raise UnknownNameError(
-            "no such mechanism", expected=" or ".join(map(repr, _BUILDERS)), got=shown(name)
+            "no such mechanism", expected=" or ".join(map(repr, MECHANISMS)), got=shown(name)
         )
