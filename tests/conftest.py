@@ -24,5 +24,7 @@ def shared() -> Path:
     """The folder with the large real files, which is not part of the project."""
     folder = ROOT.parent / "shared"
     if not folder.is_dir():
-        pytest.skip("the large real survey files (a folder `shared` beside the project) are not on this machine")
+        pytest.skip(
+            "the large real survey files (a folder `shared` beside the project) are not on this machine"
+        )
     return folder

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsurvey.baselines.spending import check_call, spend
-from dpsurvey.confidential.disclose import reserve
+from dpsurvey.baselines.spending import spend
+from dpsurvey.confidential.disclose import check_rng, reserve
 from dpsurvey.confidential.domain import as_array, check_domain, select_columns
-from dpsurvey.copula.correlation import matrix_from_pairs, nearest_correlation
+from dpsurvey.copula.correlation import matrix_from_pairs, project_indefinite
 from dpsurvey.copula.estimate import CorrelationEstimate
 from dpsurvey.errors import ArgumentError, ArgumentTypeError
 from dpsurvey.privacy.budget import check_epsilon
@@ -22,7 +22,6 @@ from dpsurvey.privacy.ledger import Ledger
 
 _LARGEST_R = 0.9999  # of a root
 _HALVINGS = 60
-_NEGATIVE = -1e-12  # an eigenvalue below this calls for the projection
 
 
 def asghar_dpc(
@@ -94,8 +93,8 @@ def asghar_dpc(
     >>> float(estimate.R[0, 1].round(2))
     0.57
     """
-    check_call(df, insecure_rng)
     names = select_columns(df, columns)
+    check_rng(insecure_rng)
     check_domain(df, names)
     cuts = _checked_thresholds(thresholds, names)
     epsilon, n, m = check_epsilon(epsilon), len(df), len(names) * (len(names) - 1) // 2
@@ -105,8 +104,7 @@ def asghar_dpc(
     cells = spending.noisy(cell_counts(df, names, cuts).ravel(), insecure_rng).reshape(m, 4)
     estimates, special = solve_cells(np.maximum(cells, 0))
     matrix = matrix_from_pairs(estimates, len(names))
-    projected = bool(np.linalg.eigvalsh(matrix)[0] < _NEGATIVE)
-    R = nearest_correlation(matrix) if projected else matrix
+    R, moved = project_indefinite(matrix)
     secure = insecure_rng is None
     info = {
         "epsilon": epsilon,
@@ -116,8 +114,7 @@ def asghar_dpc(
         "ledger": receipt,
         "thresholds": dict(zip(names, cuts, strict=True)),
         "special": special.tolist(),
-        "projected": projected,
-        "frobenius_distance": float(np.linalg.norm(R - matrix)),
+        **moved,
     }
     return CorrelationEstimate(R, names, {}, method="Asghar-dpc", private=secure, info=info)
 

@@ -20,7 +20,6 @@ from dpsurvey.baselines.sampling import (
     checked_threshold,
 )
 from dpsurvey.confidential.variables import ATTRIBUTE
-from dpsurvey.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from dpsurvey.copula.posterior import CorrelationPosterior
@@ -112,8 +111,6 @@ def make_plan(
     seed: int | None = None,
 ) -> Plan:
     """Check the table and the settings; see :func:`dpsurvey.erl` for their meaning and errors."""
-    if not isinstance(df, pd.DataFrame):
-        raise ArgumentTypeError("df is not a table", expected="a pandas.DataFrame", got=type(df).__name__)
     table = rank_table(df, columns)
     threshold = checked_threshold(plugin_threshold)
     plug_in = table.plug_in(threshold)

@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsurvey.baselines.kendall import concordance_scores
-from dpsurvey.baselines.spending import check_call, spend
-from dpsurvey.confidential.disclose import reserve
+from dpsurvey.baselines.spending import spend
+from dpsurvey.confidential.disclose import check_rng, reserve
 from dpsurvey.confidential.domain import check_domain, select_columns
 from dpsurvey.copula.correlation import matrix_from_pairs
 from dpsurvey.copula.estimate import CorrelationEstimate
@@ -89,8 +89,8 @@ def li_kendall(
     >>> float(estimate.R[0, 1].round(2))
     0.59
     """
-    check_call(df, insecure_rng)
     names = select_columns(df, columns)
+    check_rng(insecure_rng)
     check_domain(df, names)
     if sensitivity not in SENSITIVITIES:
         raise UnknownNameError(

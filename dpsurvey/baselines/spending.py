@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from dpsurvey.confidential.disclose import check_rng
-from dpsurvey.errors import ArgumentError, ArgumentTypeError
+from dpsurvey.errors import ArgumentError
 from dpsurvey.privacy.budget import spendable
-from dpsurvey.privacy.laplace import LARGEST_SCALE, SMALLEST_SCALE, discrete_laplace
+from dpsurvey.privacy.laplace import LARGEST_SCALE, SMALLEST_SCALE, calibrated_scale, discrete_laplace
 from dpsurvey.privacy.mechanisms import Geometric
 from dpsurvey.privacy.statistics import NEIGHBOURS
 
@@ -86,19 +83,9 @@ def spend(epsilon: float, *, sensitivity: int, shrink: float = 1.0) -> Spending:
             expected=f"at least {sensitivity / LARGEST_SCALE:.3g}",
             got=repr(epsilon),
         )
-    scale = max(shrink * sensitivity / budget, SMALLEST_SCALE)
-    while (cost := float(discrete_laplace(scale).map(sensitivity))) > budget and shrink == 1.0:
-        scale = math.nextafter(scale, math.inf)
+    if shrink == 1.0:
+        scale, cost = calibrated_scale(budget, sensitivity)
+    else:
+        scale = max(shrink * sensitivity / budget, SMALLEST_SCALE)
+        cost = float(discrete_laplace(scale).map(sensitivity))
     return Spending(scale, cost, max(epsilon, cost))
-
-
-def check_call(df: pd.DataFrame, rng: np.random.Generator | None) -> None:
-    """Refuse what is not a table, or not a generator.
-
-    Raises
-    ------
-    ArgumentTypeError
-    """
-    if not isinstance(df, pd.DataFrame):
-        raise ArgumentTypeError("df is not a table", expected="a pandas.DataFrame", got=type(df).__name__)
-    check_rng(rng)

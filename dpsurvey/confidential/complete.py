@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from dpsurvey.confidential.domain import check_table
 from dpsurvey.confidential.near import check_known
 from dpsurvey.confidential.variables import ATTRIBUTE
 from dpsurvey.errors import ArgumentTypeError, DomainError
@@ -104,8 +105,7 @@ def complete(df: pd.DataFrame, columns: Sequence[str] | None = None) -> pd.DataF
 
 def _names(df: pd.DataFrame, columns: Sequence[str] | None) -> list[str]:
     """Return the names of columns of a table, checked."""
-    if not isinstance(df, pd.DataFrame):
-        raise ArgumentTypeError("a table is needed", expected="pandas.DataFrame", got=type(df).__name__)
+    check_table(df)
     if isinstance(columns, str):
         raise ArgumentTypeError(
             "columns must be a list", expected="list of str", got="str", hint=f"columns=[{columns!r}]"

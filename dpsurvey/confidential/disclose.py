@@ -121,8 +121,6 @@ def release(
     >>> dps.release(df, epsilon=1.0, insecure_rng=rng)  # a simulation: the generator is seeded
     <Release: 3 variables, 3 noisy concordance counts, n = 500, linf, epsilon = 1, INSECURE noise (simulation)>
     """
-    if not isinstance(df, pd.DataFrame):
-        raise ArgumentTypeError("df is not a table", expected="a pandas.DataFrame", got=type(df).__name__)
     names = select_columns(df, columns)
     check_domain(df, names)
     keys = _checked_keys(keys)

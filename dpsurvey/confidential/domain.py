@@ -100,6 +100,18 @@ def _floats(column: pd.Series[Any]) -> NDArray[Any]:
     return np.asarray(column.to_numpy(dtype="float64", na_value=np.nan))
 
 
+def check_table(df: pd.DataFrame) -> None:
+    """Refuse what is not a table.
+
+    Raises
+    ------
+    ArgumentTypeError
+    """
+    given: object = df
+    if not isinstance(given, pd.DataFrame):
+        raise ArgumentTypeError("df is not a table", expected="a pandas.DataFrame", got=type(given).__name__)
+
+
 def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the variables to use, checked against the table.
 
@@ -116,8 +128,9 @@ def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str
     UnknownNameError
         If a name is not in the table.
     ArgumentError, ArgumentTypeError
-        If a name is asked for twice, or `columns` is no list.
+        If a name is asked for twice, `columns` is no list, or `df` no table.
     """
+    check_table(df)
     if isinstance(df.columns, pd.MultiIndex):
         raise DomainError(
             "the columns are a MultiIndex",

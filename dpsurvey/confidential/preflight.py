@@ -8,6 +8,7 @@ from html import escape
 
 import pandas as pd
 
+from dpsurvey.confidential.domain import check_table
 from dpsurvey.confidential.findings import (
     Problem,
     column_problems,
@@ -133,8 +134,7 @@ def preflight(df: pd.DataFrame, columns: Sequence[str] | None = None) -> Preflig
     >>> [(problem.column, problem.code) for problem in report.problems]
     [('Kcal', 'missing'), ('Sex', 'dtype')]
     """
-    if not isinstance(df, pd.DataFrame):
-        raise ArgumentTypeError("a table is needed", expected="pandas.DataFrame", got=type(df).__name__)
+    check_table(df)
     if isinstance(columns, str):
         raise ArgumentTypeError(
             "columns must be a list", expected="list of str", got="str", hint=f"columns=[{columns!r}]"

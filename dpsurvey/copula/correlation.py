@@ -9,6 +9,8 @@ from dpsurvey.errors import ArgumentError, ArgumentTypeError
 
 Matrix = NDArray[np.float64]
 
+NEGATIVE_EIGENVALUE = -1e-12  # below this an eigenvalue is negative and no rounding error
+
 
 def pair_values(R: Matrix) -> Matrix:
     """Return the entries above the diagonal, row by row.
@@ -285,3 +287,29 @@ def prior_interval_length(p: int, prob: float = 0.95) -> float:
 
     upper = betaincinv(p / 2, p / 2, (1.0 + prob) / 2.0)
     return float(2.0 * (2.0 * upper - 1.0))
+
+
+def project_indefinite(matrix: Matrix) -> tuple[Matrix, dict[str, bool | float]]:
+    """Replace a matrix with a negative eigenvalue by the nearest correlation matrix, and say how far it moved.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (p, p)
+        Symmetric with unit diagonal.
+
+    Returns
+    -------
+    R : ndarray, shape (p, p)
+        `matrix` itself where no eigenvalue is below ``NEGATIVE_EIGENVALUE``.
+    facts : dict
+        ``projected``, and ``frobenius_distance`` between the two.
+
+    Examples
+    --------
+    >>> R, facts = project_indefinite(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    >>> facts
+    {'projected': False, 'frobenius_distance': 0.0}
+    """
+    projected = bool(np.linalg.eigvalsh(matrix)[0] < NEGATIVE_EIGENVALUE)
+    R = nearest_correlation(matrix) if projected else matrix
+    return R, {"projected": projected, "frobenius_distance": float(np.linalg.norm(R - matrix))}

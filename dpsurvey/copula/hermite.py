@@ -44,6 +44,22 @@ def quintic(
 
 
 @njit
+def cell_of(points: NDArray[np.float64], start: int, stop: int, x: float) -> int:
+    """Return i with points[i] <= x <= points[i + 1], start <= i < stop - 1, for increasing points.
+
+    The first and the last point are not looked at: x below or above them is in the first or last cell.
+    """
+    low, high = start, stop - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if points[middle] <= x:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@njit
 def interpolate(eta: float, nodes: NDArray[np.float64], jets: NDArray[np.float64]) -> tuple[float, float]:
     """Return value and derivative at eta, held constant outside the nodes.
 
@@ -60,15 +76,9 @@ def interpolate(eta: float, nodes: NDArray[np.float64], jets: NDArray[np.float64
         return jets[0, 0], 0.0
     if eta >= nodes[last]:
         return jets[last, 0], 0.0
-    low, high = 0, last
-    while high - low > 1:
-        middle = (low + high) // 2
-        if nodes[middle] <= eta:
-            low = middle
-        else:
-            high = middle
-    width = nodes[high] - nodes[low]
-    return quintic((eta - nodes[low]) / width, width, jets[low], jets[high])
+    cell = cell_of(nodes, 0, last + 1, eta)
+    width = nodes[cell + 1] - nodes[cell]
+    return quintic((eta - nodes[cell]) / width, width, jets[cell], jets[cell + 1])
 
 
 @njit

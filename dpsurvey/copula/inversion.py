@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsurvey.copula.hermite import interpolate
+from dpsurvey.copula.hermite import cell_of, interpolate
 from dpsurvey.copula.jit import njit
 from dpsurvey.copula.likelihood import LikelihoodTable
 
@@ -164,19 +164,6 @@ def _accumulate(
 
 
 @njit
-def _cell_of(points: NDArray[np.float64], start: int, stop: int, r: float) -> int:
-    """Return i with points[i] <= r <= points[i + 1], start <= i < stop - 1."""
-    low, high = start, stop - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if points[middle] <= r:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@njit
 def pair_position(j: int, k: int, p: int) -> int:
     """Return the position of the pair of variables j < k of p in the order of ``numpy.triu_indices(p, 1)``."""
     return j * (2 * p - j - 1) // 2 + k - j - 1
@@ -185,7 +172,7 @@ def pair_position(j: int, k: int, p: int) -> int:
 @njit
 def log_density(table: InversionTable, pair: int, r: float) -> float:
     """Return the log-likelihood of one pair at r in [-1, 1], on the same linear cells that draws use."""
-    cell = _cell_of(table.points, table.offsets[pair], table.offsets[pair + 1], r)
+    cell = cell_of(table.points, table.offsets[pair], table.offsets[pair + 1], r)
     left, right = table.points[cell], table.points[cell + 1]
     share = (r - left) / (right - left)
     return float(table.logs[cell] + share * (table.logs[cell + 1] - table.logs[cell]))
@@ -221,14 +208,8 @@ def _within_cell(table: InversionTable, cell: int, low: float, high: float, v: f
 @njit
 def _find_left(table: InversionTable, start: int, top: int, target: float) -> float:
     """Return r below the mode where the log mass from -1 reaches target."""
-    low, high = start, top
-    while high - low > 1:
-        middle = (low + high) // 2
-        if table.cumulative[middle] <= target:
-            low = middle
-        else:
-            high = middle
-    return _cross(table, low, table.cumulative[low], target, False)
+    cell = cell_of(table.cumulative, start, top + 1, target)
+    return _cross(table, cell, table.cumulative[cell], target, False)
 
 
 @njit
@@ -276,7 +257,7 @@ def draw_between(table: InversionTable, pair: int, low: float, high: float, v: f
         Within low..high.
     """
     start, stop, top = table.offsets[pair], table.offsets[pair + 1], table.mode[pair]
-    cell_low, cell_high = _cell_of(table.points, start, stop, low), _cell_of(table.points, start, stop, high)
+    cell_low, cell_high = cell_of(table.points, start, stop, low), cell_of(table.points, start, stop, high)
     if cell_low == cell_high:
         return _within_cell(table, cell_low, low, high, v)
     outside_low, outside_high = (

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsurvey.copula.concordance import ConcordanceLaw
+from dpsurvey.copula.correlation import pair_values
 from dpsurvey.copula.hermite import interpolate
 from dpsurvey.copula.jit import njit
 from dpsurvey.copula.quadrant import QuadrantLaw, log_odds
@@ -144,8 +145,7 @@ class LikelihoodTable:
         numpy.ndarray of float64, shape (...)
         """
         R = np.asarray(R, dtype=float)
-        rows, columns = np.triu_indices(R.shape[-1], 1)
-        values = R[..., rows, columns]
+        values = pair_values(R)
         if values.shape[-1] != self.m:
             raise ArgumentError("R has the wrong size", expected=f"{self.m} pairs", got=str(R.shape))
         parts = [self.pair_log_likelihood(i, values[..., i]) for i in range(self.m)]
@@ -214,8 +214,7 @@ def _pairs(release: Release, R: ArrayLike) -> NDArray[np.float64]:
         raise ArgumentError(
             "R has the wrong size", expected=f"(..., {release.p}, {release.p})", got=str(R.shape)
         )
-    rows, columns = np.triu_indices(release.p, 1)
-    return np.asarray(R[..., rows, columns])
+    return pair_values(R)
 
 
 def _evaluate(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsurvey.copula.bayes_na import check_release
-from dpsurvey.copula.correlation import matrix_from_pairs, nearest_correlation
+from dpsurvey.copula.correlation import matrix_from_pairs, project_indefinite
 from dpsurvey.copula.estimate import CorrelationEstimate
 from dpsurvey.copula.likelihood import SamplingLaw, sampling_laws
 from dpsurvey.copula.peaks import log_integral
@@ -18,7 +18,6 @@ from dpsurvey.privacy.release import Release
 
 ADJUSTMENTS = ("btgm", "tgm")
 _SUMMED_UP_TO = 200_000  # counts in the range of a posterior mean
-_NEGATIVE = -1e-12  # an eigenvalue below this calls for the projection
 
 
 def mle_nn(release: Release, *, adjust: str = "btgm") -> CorrelationEstimate:
@@ -69,14 +68,8 @@ def mle_nn(release: Release, *, adjust: str = "btgm") -> CorrelationEstimate:
         ]
     )
     matrix = matrix_from_pairs(estimates, release.p)
-    projected = bool(np.linalg.eigvalsh(matrix)[0] < _NEGATIVE)
-    R = nearest_correlation(matrix) if projected else matrix
-    info = {
-        "adjust": adjust,
-        "boundary": [bool(value) for value in np.abs(estimates) == 1.0],
-        "projected": projected,
-        "frobenius_distance": float(np.linalg.norm(R - matrix)),
-    }
+    R, moved = project_indefinite(matrix)
+    boundary = [bool(value) for value in np.abs(estimates) == 1.0]
     return CorrelationEstimate(
         R=R,
         variables=release.variables,
@@ -84,7 +77,7 @@ def mle_nn(release: Release, *, adjust: str = "btgm") -> CorrelationEstimate:
         method="MLE-NN",
         private=True,
         release=release,
-        info=info,
+        info={"adjust": adjust, "boundary": boundary, **moved},
     )
 
 

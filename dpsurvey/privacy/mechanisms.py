@@ -19,7 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 from dpsurvey.errors import ArgumentError, UnknownNameError
 from dpsurvey.privacy.budget import spendable
 from dpsurvey.privacy.gaussian import DiscreteGaussian
-from dpsurvey.privacy.laplace import SMALLEST_SCALE, check_not_tiny, check_positive, discrete_laplace
+from dpsurvey.privacy.laplace import (
+    SMALLEST_SCALE,
+    calibrated_scale,
+    check_not_tiny,
+    check_positive,
+    discrete_laplace,
+)
 from dpsurvey.privacy.linf import LInfinity
 from dpsurvey.privacy.rgm import RangePreservingGeometric
 from dpsurvey.privacy.statistics import Statistic
@@ -101,11 +107,7 @@ class Geometric:
         Geometric(scale=3.0, privacy_map=1.0)
         """
         check_not_tiny(statistic, epsilon)
-        budget, sensitivity = spendable(epsilon), statistic.l1_sensitivity
-        scale = max(sensitivity / budget, SMALLEST_SCALE)
-        while (cost := discrete_laplace(scale).map(sensitivity)) > budget:
-            scale = math.nextafter(scale, math.inf)
-        return cls(scale, cost)
+        return cls(*calibrated_scale(spendable(epsilon), statistic.l1_sensitivity))
 
     @property
     def parameters(self) -> dict[str, float | int]:
@@ -157,9 +159,9 @@ class Geometric:
         )
 
 
-_KINDS = (Geometric, RangePreservingGeometric, LInfinity, DiscreteGaussian)
-_MECHANISMS: dict[str, Any] = {kind.name: kind for kind in _KINDS}
-MECHANISMS = tuple(_MECHANISMS)
+MECHANISMS: dict[str, Any] = {
+    kind.name: kind for kind in (Geometric, RangePreservingGeometric, LInfinity, DiscreteGaussian)
+}
 
 
 def build_mechanism(name: str, statistic: Statistic, epsilon: float, delta: float = 0.0) -> Mechanism:
@@ -187,7 +189,7 @@ def build_mechanism(name: str, statistic: Statistic, epsilon: float, delta: floa
             f"the {name!r} mechanism has pure epsilon", expected="delta = 0", got=repr(delta),
             hint="mechanism='gaussian' uses delta",
         )  # fmt: skip
-    built: Mechanism = _MECHANISMS[name].build(statistic, epsilon)
+    built: Mechanism = MECHANISMS[name].build(statistic, epsilon)
     return built
 
 
@@ -202,12 +204,12 @@ def load_mechanism(name: str, parameters: Mapping[str, float | int], statistic: 
     _check_name(name)
     if name == LInfinity.name:
         return LInfinity.load(statistic, **parameters)  # type: ignore[arg-type]
-    loaded: Mechanism = _MECHANISMS[name](**parameters)
+    loaded: Mechanism = MECHANISMS[name](**parameters)
     return loaded
 
 
 def _check_name(name: str) -> None:
-    if not isinstance(name, str) or name not in _MECHANISMS:
+    if not isinstance(name, str) or name not in MECHANISMS:
         raise UnknownNameError(
             "no such mechanism", expected=" or ".join(map(repr, MECHANISMS)), got=shown(name)
         )

@@ -8,7 +8,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsurvey.copula.correlation import nearest_correlation
+from dpsurvey.copula.correlation import (
+    NEGATIVE_EIGENVALUE,
+    matrix_from_pairs,
+    nearest_correlation,
+    pair_values,
+)
 from dpsurvey.copula.gibbs import advance, fill
 from dpsurvey.copula.inversion import InversionTable, build_inversion, draw_between
 from dpsurvey.copula.jit import njit
@@ -213,13 +218,10 @@ def estimates(book: Catalogue, noisy: NDArray[np.int64], p: int, adjust: str) ->
 
 def project(pairs: Array, p: int) -> Array:
     """Replace each row of pair estimates by the nearest correlation matrix's where it is not one already."""
-    rows, columns = np.triu_indices(p, 1)
-    matrices = np.zeros((len(pairs), p, p))
-    matrices[:, rows, columns] = pairs
-    matrices += matrices.transpose(0, 2, 1) + np.eye(p)
+    matrices = matrix_from_pairs(pairs, p)
     projected = pairs.copy()
-    for i in np.flatnonzero(np.linalg.eigvalsh(matrices)[:, 0] < -1e-12):
-        projected[i] = nearest_correlation(matrices[i], tol=1e-8)[rows, columns]
+    for i in np.flatnonzero(np.linalg.eigvalsh(matrices)[:, 0] < NEGATIVE_EIGENVALUE):
+        projected[i] = pair_values(nearest_correlation(matrices[i], tol=1e-8))
     return projected
 
 

@@ -163,13 +163,16 @@ def test_near_copies_are_told_by_the_median(count_release: Maker) -> None:
 
 def test_interrupt_is_raised_within_a_second() -> None:
     # A run of a minute or more, SIGINT, and the time until the process is gone.
+    # A shell's background jobs inherit an ignored SIGINT, which Python keeps: hence the handler.
     program = """
+import signal
 import threading
 import time
 from dpsurvey.copula.chains import sample
 from dpsurvey.copula.likelihood import tabulate_counts
 from dpsurvey.copula.quadrant import QuadrantLaw
 from dpsurvey.privacy.mechanisms import Geometric
+signal.signal(signal.SIGINT, signal.default_int_handler)
 table = tabulate_counts(QuadrantLaw(500), Geometric(3.0, 1.0), [130 + i for i in range(21)])
 sample(table, 7, draws=10, chains=2, seed=1)  # compiled, or loaded
 print("ready", flush=True)
