@@ -103,7 +103,7 @@ print(*(name for name in sys.modules if name.startswith("dpsurvey.confidential."
 
 
 # `dpsurvey.nhanes` is a module and so loads with the package, with what it needs; none of it reads rows by itself.
-EAGER = {"nhanes", "nhanes_codes", "complete", "near", "variables", "download"}
+EAGER = {"nhanes", "nhanes_codes", "complete", "near", "table", "variables", "download"}
 
 
 def test_the_wall_stands() -> None:

@@ -121,7 +121,8 @@ def open_r() -> RSession:
     _refuse_second_thread()
     _refuse_python_in_r()
     if _session is None:
-        _session = RSession(_import_robjects())
+        with _same_loader_path():
+            _session = RSession(_import_robjects())
     return _session
 
 
@@ -187,6 +188,23 @@ def _import_robjects() -> Any:
             f"rpy2 cannot start R ({type(error).__name__}: {first_line})", hint=_GET_R
         ) from None
     return robjects
+
+
+@contextmanager
+def _same_loader_path() -> Iterator[None]:
+    """Put LD_LIBRARY_PATH back as it was.
+
+    rpy2 sets it to R's, too late for this process, whose libraries are loaded by then; but a Python started from
+    here would inherit it and could load another Python's shared libraries.
+    """
+    name = "LD_LIBRARY_PATH"
+    before = os.environ.get(name)
+    try:
+        yield
+    finally:
+        os.environ[name] = before or ""  # so that deleting it reaches what C code has set, too
+        if before is None:
+            del os.environ[name]
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from dpsurvey.confidential.domain import check_table
 from dpsurvey.confidential.near import check_known
+from dpsurvey.confidential.table import check_table
 from dpsurvey.confidential.variables import ATTRIBUTE
 from dpsurvey.errors import ArgumentTypeError, DomainError
 

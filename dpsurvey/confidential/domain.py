@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsurvey.confidential.near import check_known
+from dpsurvey.confidential.table import check_table
 from dpsurvey.confidential.ties import id_problem
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, DomainError, UnknownNameError
 from dpsurvey.texts import is_text, shown
@@ -98,18 +99,6 @@ def _floats(column: pd.Series[Any]) -> NDArray[Any]:
     if isinstance(column.dtype, np.dtype):
         return np.asarray(column.to_numpy())
     return np.asarray(column.to_numpy(dtype="float64", na_value=np.nan))
-
-
-def check_table(df: pd.DataFrame) -> None:
-    """Refuse what is not a table.
-
-    Raises
-    ------
-    ArgumentTypeError
-    """
-    given: object = df
-    if not isinstance(given, pd.DataFrame):
-        raise ArgumentTypeError("df is not a table", expected="a pandas.DataFrame", got=type(given).__name__)
 
 
 def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from html import escape
 
 import pandas as pd
 
-from dpsurvey.confidential.domain import check_table
 from dpsurvey.confidential.findings import (
     Problem,
     column_problems,
@@ -18,6 +17,7 @@ from dpsurvey.confidential.findings import (
     usable_names,
     value_warnings,
 )
+from dpsurvey.confidential.table import check_table
 from dpsurvey.errors import ArgumentTypeError, DomainError
 
 _CONFIDENTIAL = "Confidential: for the data holder, outside the privacy guarantee, in no release."

@@ -136,6 +136,24 @@ def test_nothing_is_activated_or_left_in_R(frame):
     assert type(ro.r("c(1, 2)")).__name__ == "FloatVector"  # no global converter to numpy or pandas
 
 
+def test_processes_started_after_R_find_the_libraries_they_would_without_it(tmp_path):
+    """A loader path of R's in the environment could give a Python started from here another Python's libpython."""
+    code = """
+import os, subprocess, sys
+from dpsurvey.baselines.rbridge import open_r
+shown = [sys.executable, "-c", "import os; print(os.environ.get('LD_LIBRARY_PATH'))"]
+open_r()
+print(subprocess.run(shown, capture_output=True, text=True, check=True).stdout.strip())
+"""
+    for path in (None, str(tmp_path)):
+        environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
+        environment |= {} if path is None else {"LD_LIBRARY_PATH": path}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == str(path)
+
+
 def test_missing_cells_cross_as_NA(r_session):
     import rpy2.robjects as ro
 
