@@ -23,6 +23,8 @@ class Name(StrEnum):
     figS3 = "figS3"
     figS4 = "figS4"
     joint3 = "joint3"
+    better = "better"
+    regression = "regression"
 
 
 @guarded(confidential=False)

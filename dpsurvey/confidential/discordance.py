@@ -79,9 +79,28 @@ def discordant_counts(df: pd.DataFrame, variables: Sequence[str], keys: TieKeys)
     >>> discordant_counts(df, ["x", "y", "z"], TieKeys())
     array([1, 6, 5])
     """
-    orders = [strict_order(as_array(df[name]), df.index, name, keys) for name in variables]
+    return count_discordances([strict_order(as_array(df[name]), df.index, name, keys) for name in variables])
+
+
+def count_discordances(orders: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the discordant counts of every pair of strict orders of the same rows. CONFIDENTIAL.
+
+    Parameters
+    ----------
+    orders : sequence of numpy.ndarray of int, shape (n,)
+        The rows of each variable from lowest to highest.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (p(p-1)/2,)
+
+    Examples
+    --------
+    >>> count_discordances([np.array([0, 1, 2]), np.array([2, 1, 0])])
+    array([3])
+    """
     ranks = [rank_of(order) for order in orders]
-    space = np.empty(len(df), dtype=np.int32)
+    space = np.empty(len(orders[0]), dtype=np.int32)
     first, second = np.triu_indices(len(orders), 1)
     counts = [_inversions(ranks[k][orders[j]], space) for j, k in zip(first, second, strict=True)]
     return np.array(counts, dtype=np.int64)

@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsurvey.copula.peaks import log_integral
+from dpsurvey.copula.noisy_beta import lay_panels, log_mixture
 from dpsurvey.copula.quadrant import LARGEST_ETA, log_odds
 
 if TYPE_CHECKING:
     from dpsurvey.privacy.mechanisms import NoiseLaw
 
 _FLAT = 26.0  # eta beyond which the likelihood no longer changes for n < 10^5
-_PER_SD = 5.0  # nodes of the likelihood table per standard error of eta near the mode,
-_PER_UNIT = 14.0  # per unit of log distance from it further out,
-_WIDEST = 0.2  # and at least this often
+_PER_SD = 9.0  # nodes of the likelihood table per standard error of eta
+_LARGEST_SD = 0.6  # or of this,
+_CORE = 2.5  # within so many of the mode (noise of many counts is nearly a box, with edges at 1.7),
+_PER_UNIT = 9.0  # per unit of log distance further out,
+_WIDEST = 0.4  # and at least this often
 _SLIVER = 1e-6  # counts this close to an end, as a share of the sensitivity, are taken for the end
 
 
@@ -141,27 +143,20 @@ class ConcordanceLaw:
         size = share * rest / (self._tau_variance(eta) / 4.0) - 1.0
         return share * size, rest * size
 
+    def _logit_deviation(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return about the standard deviation of logit((1+tau)/2) where its mean is x."""
+        a, b = self._beta(np.clip(2.0 * x, -LARGEST_ETA, LARGEST_ETA))
+        return np.asarray(np.sqrt(1.0 / a + 1.0 / b))
+
     def _integrate(self, noise: NoiseLaw, noisy: int, eta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log-likelihood at each eta, integrated over y = logit((1+tau)/2)."""
         from scipy.special import betainc, betaln
 
         a, b = self._beta(eta)
-        size, log_constant = (a + b)[:, None], betaln(a, b)[:, None]
-
-        def log_integrand(y: NDArray[np.float64]) -> NDArray[np.float64]:
-            tail = np.exp(-np.abs(y))
-            log_rest = np.log1p(tail) + np.maximum(y, 0.0)  # log(1 + e^y)
-            counts = self.upper * np.where(y > 0.0, tail, 1.0) / (1.0 + tail)
-            log_beta = a[:, None] * y - size * log_rest - log_constant
-            return np.asarray(log_beta + noise.log_pmf(float(noisy), counts))
-
         sliver = _SLIVER * 2.0 / self.n  # as a share of the range
         end = math.log1p(-sliver) - math.log(sliver)
-        share = 1.0 - noisy / self.upper
-        kink = math.log(share) - math.log1p(-share) if 0.0 < share < 1.0 else math.copysign(end, share - 0.5)
-        center = np.clip(np.log(a) - np.log(b), -end, end)
-        width = np.sqrt(1.0 / a + 1.0 / b)
-        value = log_integral(log_integrand, kink, center, np.minimum(width, 2.0), -end, end)
+        panels = lay_panels(noise, noisy, float(self.upper), end, self._logit_deviation)
+        value = log_mixture(panels, a, b, betaln(a, b))
         ends = noise.log_pmf(float(noisy), np.array([0.0, float(self.upper)]))
         with np.errstate(divide="ignore"):
             low, high = np.log(betainc(a, b, sliver)), np.log(betainc(b, a, sliver))
@@ -171,11 +166,15 @@ class ConcordanceLaw:
         """Return a grid in eta that is fine around the mode and coarse far from it."""
         limit = _FLAT + max(0.0, 4.0 * math.log(self.n / 1e5))
         limit = min(limit, LARGEST_ETA)
-        R = min(max(self.solve(float(noisy)), -1.0 + 1e-9), 1.0 - 1e-9)
+        blur = min(
+            math.sqrt(noise.variance), 0.5 * self.upper
+        )  # a count closer to an end changes little there
+        R = self.solve(min(max(float(noisy), blur), self.upper - blur))
+        R = min(max(R, -1.0 + 1e-9), 1.0 - 1e-9)
         mode = float(np.clip(log_odds(R), -limit, limit))
         slope = self.upper * 0.125 / math.cosh(mode / 4.0) ** 2 if abs(mode) < limit else 0.0  # dE[D]/d eta
         spread = math.sqrt(float(self.variance(mode)) + noise.variance)
-        error = min(max(spread / slope if slope > 0.0 else 1.0, 1e-4), 1.0)
+        error = min(max(spread / slope if slope > 0.0 else _LARGEST_SD, 1e-4), _LARGEST_SD)
         side = partial(_graded, mode, error)
         inner = np.concatenate((side(-limit)[:0:-1], side(limit)))
         outer = np.linspace(limit, LARGEST_ETA, 12)[1:] if limit < LARGEST_ETA else np.zeros(0)
@@ -193,7 +192,7 @@ def _graded(mode: float, error: float, end: float) -> NDArray[np.float64]:
     """Return points from the mode to an end, with steps that grow with the distance from the mode."""
     room, points, reach = abs(end - mode), [0.0], 0.0
     while reach < room:
-        reach += min(_WIDEST, max(error / _PER_SD, reach / _PER_UNIT))
+        reach += min(_WIDEST, max(error / _PER_SD, (reach - _CORE * error) / _PER_UNIT))
         points.append(min(reach, room))
     if len(points) > 2 and points[-1] - points[-2] < 0.1 * (points[-2] - points[-3]):
         del points[-2]

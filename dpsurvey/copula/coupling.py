@@ -10,6 +10,7 @@ noise, which is uncorrelated between counts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,14 +18,15 @@ from numpy.typing import NDArray
 
 from dpsurvey.copula.inversion import InversionTable
 from dpsurvey.copula.jit import njit
-from dpsurvey.copula.likelihood import sampling_laws
+from dpsurvey.copula.likelihood import SamplingLaw, sampling_laws
 from dpsurvey.copula.quadrant import LARGEST_ETA, log_odds
 from dpsurvey.privacy.release import Release
 
-_ROWS = 20_000  # latent rows that estimate the sampling correlations
+_ROWS = 10_000  # latent rows that estimate the sampling correlations
 _SEED = 2601_03497  # of those rows: the posterior is a function of the release
 _RIDGE = 0.02  # towards the identity: near singular matrices are overconfident when held fixed at an estimate
 _INSIDE = 1e-9  # by which R is drawn towards the identity, so that it has a Cholesky factor
+_RESIDUALS = 200  # points of a pair's table at which they are computed, linear in between
 _LARGEST_RESIDUAL = 6.0  # beyond it a residual says nothing about the others
 
 Array = NDArray[np.float64]
@@ -76,20 +78,46 @@ def couple(release: Release, table: InversionTable, R: Array, shape: float = 1.0
     -------
     Coupling
     """
-    laws, noise = sampling_laws(release), release.noise_law()
-    noise_variances = np.array([noise.marginal(i).variance for i in range(release.m)])
+    noise = release.noise_law()
+    variances = np.array([noise.marginal(i).variance for i in range(release.m)])
+    return couple_counts(sampling_laws(release), variances, np.array(release.counts), table, R, shape)
+
+
+def couple_counts(
+    laws: Sequence[SamplingLaw],
+    noise_variances: Array,
+    counts: NDArray[np.int64],
+    table: InversionTable,
+    R: Array,
+    shape: float = 1.0,
+) -> Coupling:
+    """Return the coupling of noisy counts; see :func:`couple`.
+
+    Parameters
+    ----------
+    laws : sequence of SamplingLaw, length m
+        Of the true counts.
+    noise_variances : numpy.ndarray, shape (m,)
+    counts : numpy.ndarray of int64, shape (m,)
+        Noisy counts.
+    table : InversionTable
+        Of these counts.
+    R : numpy.ndarray, shape (p, p)
+    shape : float
+    """
     residuals = np.empty(len(table.points))
     for i, law in enumerate(laws):
-        part = slice(table.offsets[i], table.offsets[i + 1])
-        eta = np.clip(log_odds(table.points[part]), -LARGEST_ETA, LARGEST_ETA)
+        points = table.points[table.offsets[i] : table.offsets[i + 1]]
+        some = points[np.unique(np.linspace(0, len(points) - 1, _RESIDUALS).astype(np.int64))]
+        eta = np.clip(log_odds(some), -LARGEST_ETA, LARGEST_ETA)
         spread = np.sqrt(law.variance(eta) + noise_variances[i] + np.finfo(float).tiny)
-        residuals[part] = (release.counts[i] - law.mean(eta)) / spread
-    np.clip(residuals, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL, out=residuals)
-    G = residual_correlation(release, R, noise_variances)
-    return Coupling(np.linalg.inv(G) - np.eye(release.m), residuals, float(shape))
+        z = np.clip((counts[i] - law.mean(eta)) / spread, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL)
+        residuals[table.offsets[i] : table.offsets[i + 1]] = np.interp(points, some, z)
+    G = residual_correlation(laws, R, noise_variances)
+    return Coupling(np.linalg.inv(G) - np.eye(len(laws)), residuals, float(shape))
 
 
-def residual_correlation(release: Release, R: Array, noise_variances: Array) -> Array:
+def residual_correlation(laws: Sequence[SamplingLaw], R: Array, noise_variances: Array) -> Array:
     """Return the correlation matrix of the noisy counts given R, shape (m, m).
 
     The true counts are sums over rows to first order, so their correlations are those of one row's influence,
@@ -97,14 +125,14 @@ def residual_correlation(release: Release, R: Array, noise_variances: Array) -> 
 
     Parameters
     ----------
-    release : Release
+    laws : sequence of SamplingLaw, length m
     R : numpy.ndarray, shape (p, p)
     noise_variances : numpy.ndarray, shape (m,)
     """
-    laws = sampling_laws(release)
-    first, second = np.triu_indices(release.p, 1)
-    R = (1.0 - _INSIDE) * R + _INSIDE * np.eye(release.p)
-    rows = np.random.default_rng(_SEED).standard_normal((_ROWS // 2, release.p)) @ np.linalg.cholesky(R).T
+    p = len(R)
+    first, second = np.triu_indices(p, 1)
+    R = (1.0 - _INSIDE) * R + _INSIDE * np.eye(p)
+    rows = np.random.default_rng(_SEED).standard_normal((_ROWS, p)) @ np.linalg.cholesky(R).T
     influence = np.column_stack(
         [
             law.influence(rows[:, j], rows[:, k], R[j, k])

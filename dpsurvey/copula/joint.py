@@ -19,7 +19,7 @@ from dpsurvey.copula.inversion import InversionTable
 from dpsurvey.copula.likelihood import LikelihoodTable
 from dpsurvey.privacy.release import Release
 
-_PILOT_DRAWS = 300  # of one chain, whose mean is the second estimate
+PILOT_DRAWS = 300  # of one chain, whose mean is the second estimate
 
 
 def joint_draws(
@@ -62,7 +62,7 @@ def joint_draws(
     pilot = sample(
         table,
         release.p,
-        draws=_PILOT_DRAWS,
+        draws=PILOT_DRAWS,
         chains=1,
         seed=int(children[0]),
         coupling=first,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 class SamplingLaw(Protocol):
     """What the likelihood needs of the law of a true count given the correlation of its pair."""
+
+    statistic: ClassVar[str]  # of which it is the law
 
     @property
     def lower(self) -> int:

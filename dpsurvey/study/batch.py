@@ -17,7 +17,7 @@ from dpsurvey.copula.correlation import (
 from dpsurvey.copula.gibbs import advance, fill
 from dpsurvey.copula.inversion import InversionTable, build_inversion, draw_between
 from dpsurvey.copula.jit import njit
-from dpsurvey.copula.likelihood import tabulate_counts
+from dpsurvey.copula.likelihood import SamplingLaw, tabulate_counts
 from dpsurvey.copula.mle_nn import posterior_mean_count
 from dpsurvey.copula.quadrant import QuadrantLaw
 from dpsurvey.privacy.mechanisms import Mechanism
@@ -29,6 +29,7 @@ WARMUP = 100  # sweeps from the identity; the slowest pair at p = 10 forgets in 
 SWEEPS = {3: 1200, 5: 1200, 10: 1200}  # kept, one draw each; p = 2 needs none
 _BATCHES = 30  # of draws, whose scatter tells how many draws are effective
 _QUANTILES = 2000  # of which a mean at p = 2 is made
+_MOST_POINTS = 2**22  # of tables kept for counts that may come again: about 100 MB
 
 
 def high_low_counts(latent: Array) -> NDArray[np.int64]:
@@ -57,28 +58,32 @@ def high_low_counts(latent: Array) -> NDArray[np.int64]:
 
 
 class Catalogue:
-    """Everything about a noisy count that can be known once and for all, for one n and one mechanism.
+    """Everything about a noisy count that can be known once and for all, for one law of counts and one mechanism.
 
     Geometric noise is memoryless: beyond the range of true counts every noisy count has the same likelihood as
-    the end of the range, up to a constant. So there are at most ``ceil(n/2) + 1`` distinct tables.
+    the end of the range, up to a constant. So quadrant counts with it have at most ``ceil(n/2) + 1`` distinct
+    tables. Other tables are kept while there is room; discordant counts seldom come twice.
 
     Parameters
     ----------
-    n : int
+    law : SamplingLaw
+        Of a true count given the correlation of its pair.
     mechanism : Mechanism
+        Whose noise has the same law for all pairs.
     """
 
-    def __init__(self, n: int, mechanism: Mechanism) -> None:
-        self.law = QuadrantLaw(n)
+    def __init__(self, law: SamplingLaw, mechanism: Mechanism) -> None:
+        self.law = law
         self.mechanism = mechanism
+        self.noise = mechanism.marginal(0)
         self._parts: dict[int, int] = {}
         self._table: InversionTable | None = None
-        self._summaries: dict[int, tuple[float, float, float]] = {}
+        self._summaries: dict[int, Array] = {}
         self._estimates: dict[tuple[str, int], float] = {}
 
     def representative(self, noisy: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the counts that have the same likelihoods as the noisy ones, up to constants."""
-        if self.mechanism.name != "geometric":
+        if not isinstance(self.law, QuadrantLaw) or self.mechanism.name != "geometric":
             return noisy
         return np.clip(noisy, self.law.lower, self.law.upper)
 
@@ -92,32 +97,48 @@ class Catalogue:
         Returns
         -------
         table : InversionTable
-            Of all counts met so far.
+            Of these counts and of others met before.
         which : numpy.ndarray of int64, the same shape
         """
         counts = self.representative(noisy)
-        missing = sorted(set(counts.ravel().tolist()) - set(self._parts))
+        wanted = set(counts.ravel().tolist())
+        if (
+            not wanted <= self._parts.keys()
+            and self._table is not None
+            and len(self._table.points) > _MOST_POINTS
+        ):
+            self._table = None
+            self._parts.clear()
+        missing = sorted(wanted - self._parts.keys())
         if missing:
-            added = build_inversion(tabulate_counts(self.law, self.mechanism.marginal(0), missing))
+            added = build_inversion(tabulate_counts(self.law, self.noise, missing))
             self._table = added if self._table is None else _join(self._table, added)
             self._parts.update({count: len(self._parts) + i for i, count in enumerate(missing)})
         assert self._table is not None
         which = [self._parts[count] for count in counts.ravel().tolist()]
         return self._table, np.array(which, dtype=np.int64).reshape(counts.shape)
 
-    def pair_summary(self, noisy: int) -> tuple[float, float, float]:
-        """Return mean and 95% interval of the posterior at p = 2, where it is the likelihood itself: no draws."""
-        count = int(self.representative(np.array(noisy)))
-        if count not in self._summaries:
-            table, which = self.table(np.array([count]))
+    def pair_summaries(self, noisy: NDArray[np.int64]) -> Array:
+        """Return mean and 95% interval of posteriors at p = 2, each its likelihood itself: no draws.
+
+        Parameters
+        ----------
+        noisy : numpy.ndarray of int64, any shape
+
+        Returns
+        -------
+        numpy.ndarray, the same shape and (3,)
+        """
+        counts = self.representative(noisy)
+        missing = sorted(set(counts.ravel().tolist()) - self._summaries.keys())
+        if missing:
+            table, which = self.table(np.array(missing))
             levels = np.concatenate((LEVELS, (np.arange(_QUANTILES) + 0.5) / _QUANTILES))
-            quantiles = _quantiles_of_pair(table, int(which[0]), levels)
-            self._summaries[count] = (
-                float(quantiles[2:].mean()),
-                float(quantiles[0]),
-                float(quantiles[1]),
-            )
-        return self._summaries[count]
+            for count, pair in zip(missing, which, strict=True):
+                quantiles = _quantiles_of_pair(table, int(pair), levels)
+                self._summaries[count] = np.array([quantiles[2:].mean(), *quantiles[:2]])
+        summaries = [self._summaries[count] for count in counts.ravel().tolist()]
+        return np.array(summaries).reshape(*counts.shape, 3)
 
     def pair_estimate(self, noisy: int, adjust: str) -> float:
         """Return the MLE of one pair, as :func:`dpsurvey.mle_nn` has it before the projection."""
@@ -128,21 +149,19 @@ class Catalogue:
             adjusted = float(noisy)
             if adjust == "btgm":
                 bounds = self.law.lower, self.law.upper
-                adjusted = float(
-                    posterior_mean_count(np.array([noisy]), *bounds, self.mechanism.marginal(0))[0]
-                )
+                adjusted = float(posterior_mean_count(np.array([noisy]), *bounds, self.noise)[0])
             self._estimates[adjust, noisy] = self.law.solve(adjusted)
         return self._estimates[adjust, noisy]
 
 
-def catalogue(n: int, mechanism: Mechanism) -> Catalogue:
-    """Return this process's catalogue for n rows and a mechanism, which is a frozen value."""
-    return _catalogue(n, mechanism)  # type: ignore[arg-type]  # the protocol does not say hashable
+def catalogue(law: SamplingLaw, mechanism: Mechanism) -> Catalogue:
+    """Return this process's catalogue for a law of counts and a mechanism, which are frozen values."""
+    return _catalogue(law, mechanism)  # type: ignore[arg-type]  # the protocols do not say hashable
 
 
 @lru_cache(maxsize=2)
-def _catalogue(n: int, mechanism: Mechanism) -> Catalogue:
-    return Catalogue(n, mechanism)
+def _catalogue(law: SamplingLaw, mechanism: Mechanism) -> Catalogue:
+    return Catalogue(law, mechanism)
 
 
 def posteriors(
@@ -169,7 +188,7 @@ def posteriors(
     release by batch means, averaged over its pairs.
     """
     if p == 2:
-        summaries = np.array([[book.pair_summary(int(c)) for c in row] for row in noisy])
+        summaries = book.pair_summaries(noisy)
         return summaries[..., 0], summaries[..., 1], summaries[..., 2]
     table, which = book.table(noisy)
     mean, lower, upper = (np.empty(noisy.shape) for _ in range(3))
@@ -194,8 +213,26 @@ def draws(book: Catalogue, noisy: NDArray[np.int64], p: int, rng: np.random.Gene
     """Return draws of one Bayes-NA posterior, shape (draws, p, p)."""
     table, which = book.table(noisy)
     kept = np.empty((SWEEPS[p], p, p))
-    _draw_one(table, which, WARMUP, rng, kept)
+    fill_product(gather(table, which), WARMUP, rng, kept)
     return kept
+
+
+def summarise(values: Array) -> Array:
+    """Return mean and 95% interval of draws of several quantities, at plotting positions of effective draws.
+
+    Parameters
+    ----------
+    values : numpy.ndarray, shape (draws, quantities)
+
+    Returns
+    -------
+    numpy.ndarray, shape (3, quantities)
+    """
+    columns = np.ascontiguousarray(values.T)
+    ordered = np.sort(columns, axis=1)
+    effective = _effective(columns, ordered, np.array(LEVELS))
+    ends = [[_quantile(row, level, effective) for row in ordered] for level in LEVELS]
+    return np.array([columns.mean(axis=1), *ends])
 
 
 def estimates(book: Catalogue, noisy: NDArray[np.int64], p: int, adjust: str) -> Array:
@@ -239,7 +276,7 @@ def _join(first: InversionTable, second: InversionTable) -> InversionTable:
 
 
 @njit
-def _gather(table: InversionTable, which: NDArray[np.int64]) -> InversionTable:
+def gather(table: InversionTable, which: NDArray[np.int64]) -> InversionTable:
     """Return the table of one release's pairs, side by side in memory."""
     m = which.shape[0]
     offsets = np.zeros(m + 1, dtype=np.int64)
@@ -258,15 +295,8 @@ def _gather(table: InversionTable, which: NDArray[np.int64]) -> InversionTable:
 
 
 @njit
-def _draw_one(
-    table: InversionTable,
-    which: NDArray[np.int64],
-    warmup: int,
-    rng: np.random.Generator,
-    kept: Array,
-) -> None:
-    """Fill `kept` with one draw a sweep, from the identity after the warm-up."""
-    own = _gather(table, which)
+def fill_product(own: InversionTable, warmup: int, rng: np.random.Generator, kept: Array) -> None:
+    """Fill `kept` with one draw a sweep of the product posterior, from the identity after the warm-up."""
     R = np.eye(kept.shape[1])
     advance(own, R, warmup, False, rng)
     fill(own, R, kept, 1, False, rng)
@@ -288,7 +318,7 @@ def _fit_block(
     """Write means and intervals of up to :data:`BLOCK` posteriors."""
     kept, values = np.empty((sweeps, p, p)), np.empty((which.shape[1], sweeps))
     for release in range(which.shape[0]):
-        _draw_one(table, which[release], warmup, generators[release], kept)
+        fill_product(gather(table, which[release]), warmup, generators[release], kept)
         pair = 0
         for j in range(p):
             for k in range(j + 1, p):

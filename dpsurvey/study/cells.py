@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsurvey.privacy.mechanisms import Mechanism, build_mechanism
-from dpsurvey.privacy.statistics import QuadrantCounts
+from dpsurvey.privacy.statistics import make_statistic
 from dpsurvey.study.designs import Design, find_design
 
 
@@ -57,9 +57,9 @@ class Cell:
         """Return how the rows are drawn."""
         return find_design(self.design, self.p)
 
-    def mechanism(self, name: str = "geometric") -> Mechanism:
-        """Return the mechanism that adds noise to the counts."""
-        return build_mechanism(name, QuadrantCounts(self.n, self.p), self.epsilon)
+    def mechanism(self, name: str = "geometric", statistic: str = "quadrant") -> Mechanism:
+        """Return the mechanism that adds noise to the counts; by default the paper's."""
+        return build_mechanism(name, make_statistic(statistic, self.n, self.p), self.epsilon)
 
 
 class Streams(NamedTuple):

@@ -151,6 +151,74 @@ def table1_figure(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def better_figure(table: pd.DataFrame) -> Figure:
+    """Draw lengths as shares of the paper's, a row for each statistic, and coverage of both below; p across."""
+    groups = sorted(table["p"].unique())
+    statistics = list(dict.fromkeys(table["statistic"]))
+    figure = new_figure(3.2 * len(groups), 2.4 * (len(statistics) + 1) + 0.4)
+    panels = figure.subplots(len(statistics) + 1, len(groups), sharey="row", squeeze=False)
+    colours = dict(zip(sorted(table["n"].unique()), _COLOURS, strict=False))
+    for (p, statistic, n), rows in table.groupby(["p", "statistic", "n"]):
+        row, column = statistics.index(statistic), groups.index(p)
+        style: dict[str, Any] = {
+            "color": colours[n],
+            "marker": "os"[row],
+            "markersize": 3.0,
+            "linewidth": 1.0,
+        }
+        error = 2.0 * (rows["length_se"] / rows["paper_length"]).fillna(0.0)
+        panels[row, column].errorbar(
+            rows["epsilon"], rows["length_ratio"], yerr=error, label=f"n = {n}", **style
+        )
+        panels[-1, column].errorbar(
+            rows["epsilon"], rows["coverage"], yerr=2.0 * rows["coverage_se"].fillna(0.0), **style
+        )
+    for column, p in enumerate(groups):
+        panels[0, column].set_title(f"p = {p}", fontsize="medium")
+        panels[-1, column].axhline(95.0, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)))
+        panels[-1, column].set_xlabel("ε", fontsize="small")
+        for row in range(len(statistics)):
+            panels[row, column].axhline(1.0, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)))
+    for row, statistic in enumerate(statistics):
+        panels[row, 0].set_ylabel(f"{statistic} counts:\nlength / the paper's", fontsize="small")
+        panels[row, 0].set_ylim(0.0, 1.1)
+    panels[-1, 0].set_ylabel("coverage, %", fontsize="small")
+    for ax in panels.ravel():
+        ax.set_xscale("log")
+        _tidy(ax)
+    panels[0, 0].legend(frameon=False, fontsize="x-small")
+    return figure
+
+
+def regression_figure(table: pd.DataFrame) -> Figure:
+    """Draw coverage of regression quantities: a column for each setting of p and n, a row for each quantity."""
+    settings = list(dict.fromkeys(zip(table["p"], table["n"], strict=True)))
+    kinds, budgets = list(dict.fromkeys(table["quantity"])), sorted(table["epsilon"].unique())
+    figure = new_figure(2.5 * len(settings) + 0.4, 2.1 * len(kinds) + 0.7)
+    panels = figure.subplots(len(kinds), len(settings), sharex=True, sharey=True, squeeze=False)
+    names = {("product", "quadrant"): "o", ("product", "concordance"): "s",
+             ("joint", "quadrant"): "o", ("joint", "concordance"): "s"}  # fmt: skip
+    for (row, column), ax in np.ndenumerate(panels):
+        p, n = settings[column]
+        here = table[(table["p"] == p) & (table["n"] == n) & (table["quantity"] == kinds[row])]
+        for shift, (likelihood, statistic) in enumerate(names):
+            part = here[(here["likelihood"] == likelihood) & (here["statistic"] == statistic)]
+            ax.errorbar(
+                [budgets.index(epsilon) + 0.12 * shift - 0.18 for epsilon in part["epsilon"]], part["coverage"],
+                yerr=2.0 * part["coverage_se"].fillna(0.0), linestyle="none", markersize=4.0, elinewidth=0.9,
+                marker=names[likelihood, statistic], color=_COLOURS[likelihood == "joint"],
+                label=f"{likelihood}, {statistic}",
+            )  # fmt: skip
+        ax.axhline(95.0, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)))
+        ax.set_title(f"p = {p}, n = {n}: {kinds[row]}", fontsize="small")
+        ax.set_xticks(range(len(budgets)), ["no noise" if np.isinf(e) else f"ε = {e:g}" for e in budgets])
+        _tidy(ax)
+    figure.supylabel("coverage of 95% intervals, %", fontsize="small")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    return figure
+
+
 def pmf_figure(table: pd.DataFrame, mechanisms: Sequence[str]) -> Figure:
     """Draw the laws of the mechanisms: a row for each true count, a column for each mechanism."""
     counts, budgets = sorted(table["true_count"].unique()), sorted(table["epsilon"].unique())

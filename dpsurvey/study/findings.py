@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpsurvey.study.tables import EDGES, NOMINAL, Results
+from dpsurvey.study.tables import COVERAGE_TOLERANCE, EDGES, NOMINAL, PLAN_TOLERANCE, Results
 
 
 def markdown(table: pd.DataFrame, digits: dict[str, int] | None = None) -> str:
@@ -78,6 +78,75 @@ def table1(table: pd.DataFrame) -> str:
             "Exceptions:\n\n" + markdown(bad[[*columns, "paper_length", "length_ratio"]], _COVERAGE) + "\n\n"
         )
     return text + "All cells:\n\n" + markdown(shown, _COVERAGE) + "\n"
+
+
+def better(table: pd.DataFrame) -> str:
+    """Say how lengths compare with the paper's and the planned ones, and list every cell that does not hold."""
+    lines = []
+    for (statistic, mechanism), part in table.groupby(["statistic", "mechanism"], sort=False):
+        ratio, planned = part["length_ratio"], part["planned_ratio"]
+        lines.append(
+            f"- {statistic}, {mechanism}: lengths {ratio.min():.3f} to {ratio.max():.3f} times the paper's (median "
+            f"{ratio.median():.3f}), longer beyond Monte Carlo error in {int((~part['not_longer']).sum())} of {len(part)} "
+            f"cells; coverage {part['coverage'].min():.1f} to {part['coverage'].max():.1f}%, on average "
+            f"{part['coverage'].mean():.2f}%; planned lengths {planned.min():.3f} to {planned.max():.3f} times the "
+            "simulated ones.\n"
+        )
+    columns = [
+        "p",
+        "n",
+        "epsilon",
+        "statistic",
+        "runs",
+        "coverage",
+        "coverage_se",
+        "length",
+        "length_se",
+        "paper_length",
+        "planned",
+    ]
+    held = table[["coverage_holds", "not_longer", "plan_holds"]]
+    bad = table[~held.all(axis=1)]
+    exceptions = "none" if bad.empty else "\n\n" + markdown(bad[columns], _COVERAGE)
+    return (
+        "The paper's settings and numbers of runs; its own method is quadrant counts with geometric noise. Coverage "
+        f"should be within 3 standard errors and {COVERAGE_TOLERANCE:g} of 95%, lengths not above the paper's beyond 3 "
+        f"standard errors of the difference, and planned lengths within {PLAN_TOLERANCE:.0%} (`dpsurvey plan`).\n\n"
+        f"{''.join(lines)}\nExceptions: {exceptions}\n\nAll cells:\n\n{markdown(table[columns], _COVERAGE)}\n"
+    )
+
+
+def regression(table: pd.DataFrame) -> str:
+    """Compare coverage of regression quantities under the product likelihood and the calibrated joint one."""
+    keys = ["p", "n", "epsilon", "statistic", "quantity"]
+    wide = table.pivot_table(
+        index=keys, columns="likelihood", values=["coverage", "coverage_se", "length"], sort=False
+    )
+    shown = pd.DataFrame(
+        {
+            "product": wide["coverage", "product"], "joint": wide["coverage", "joint"],
+            "joint_se": wide["coverage_se", "joint"],
+            "length ratio": wide["length", "joint"] / wide["length", "product"],
+        }
+    ).reset_index()  # fmt: skip
+    shown["epsilon"] = shown["epsilon"].map("{:g}".format)
+    barred = shown[shown["quantity"] != "R squared"]
+    lines = ""
+    for p, low, high in ((3, 93.0, 97.0), (5, 92.0, 98.0)):
+        part = barred[barred["p"] == p]
+        inside = part["joint"].between(low, high)
+        lines += (
+            f"- p = {p}, coefficients and partial correlations: product {part['product'].min():.1f} to "
+            f"{part['product'].max():.1f}%, calibrated joint {part['joint'].min():.1f} to {part['joint'].max():.1f}%; "
+            f"within {low:g} to {high:g}% in {int(inside.sum())} of {len(part)} rows.\n"
+        )
+    decimals = {"product": 1, "joint": 1, "joint_se": 2}
+    return (
+        "Regression of the first variable on all others, R ~ LKJ(1), L-infinity noise; coverage of 95% intervals in "
+        "percent, averaged over coefficients and over partial correlations; epsilon inf: no noise. The last column is "
+        f"the mean length of the joint posterior's intervals as a share of the product's.\n\n{lines}\n"
+        f"{markdown(shown, decimals)}\n"
+    )
 
 
 _TIE = 0.0005  # mean absolute errors that print alike

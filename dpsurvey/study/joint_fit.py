@@ -83,9 +83,9 @@ def _weighted(
     if not joint:
         return functionals(R), np.ones(len(R))
     inside = book.representative(counts)
-    table: LikelihoodTable = tabulate_counts(book.law, book.mechanism.marginal(0), inside.tolist())
+    table: LikelihoodTable = tabulate_counts(book.law, book.noise, inside.tolist())
     support = np.arange(book.law.upper + 1, dtype=float)
-    log_noise = np.array([book.mechanism.marginal(0).log_pmf(float(count), support) for count in inside])
+    log_noise = np.array([book.noise.log_pmf(float(count), support) for count in inside])
     log_weight = joint_log_likelihood(book.law.n, log_noise, R) - table.log_likelihood(R)
     return functionals(R), np.exp(log_weight - log_weight.max())
 

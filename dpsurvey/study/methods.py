@@ -10,8 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsurvey.confidential.counts import pair_counts
+from dpsurvey.confidential.discordance import count_discordances, discordant_counts
 from dpsurvey.confidential.ties import TieKeys
-from dpsurvey.study import batch
+from dpsurvey.copula.likelihood import LAWS
+from dpsurvey.study import batch, regressions
 from dpsurvey.study.cells import Cell, Streams, streams
 from dpsurvey.study.joint_fit import fit
 
@@ -45,13 +47,16 @@ def simulate(cell: Cell, run: int, seed: int) -> Simulated:
     return Simulated(*cell.find_design().draw(cell.n, generators.rows), generators)
 
 
-def true_counts(cell: Cell, survey: Simulated) -> NDArray[np.int64]:
-    """Return the quadrant counts of a simulated survey, straight from the latent normals where there are no ties."""
-    design = cell.find_design()
+def true_counts(cell: Cell, survey: Simulated, statistic: str = "quadrant") -> NDArray[np.int64]:
+    """Return the counts of a simulated survey, straight from the latent normals where there are no ties."""
+    design, quadrants = cell.find_design(), statistic == "quadrant"
     if not design.discrete:
-        return batch.high_low_counts(survey.latent)
+        if quadrants:
+            return batch.high_low_counts(survey.latent)
+        return count_discordances(list(np.argsort(survey.latent, axis=0).T))
     keys = TieKeys(int(survey.streams.keys.integers(2**63)))  # new keys every run: results average over keys
-    return pair_counts(design.table(survey.latent), design.variables, keys)
+    count = pair_counts if quadrants else discordant_counts
+    return count(design.table(survey.latent), design.variables, keys)
 
 
 def answer(cell: Cell, runs: range, seed: int) -> pd.DataFrame:
@@ -86,7 +91,9 @@ def noisy_counts(
     """Return one release of every survey, shape (runs, pairs)."""
     return np.array(
         [
-            book.mechanism.simulate(true_counts(cell, survey), getattr(survey.streams, stream))
+            book.mechanism.simulate(
+                true_counts(cell, survey, book.law.statistic), getattr(survey.streams, stream)
+            )
             for survey in surveys
         ]
     )
@@ -102,16 +109,34 @@ def _points(truth: Array, estimate: Array) -> Answers:
     return Answers(truth, estimate, nothing, nothing)
 
 
-def _bayes_na(cell: Cell, surveys: Sequence[Simulated]) -> Answers:
-    book = batch.catalogue(cell.n, cell.mechanism())
-    noisy = noisy_counts(cell, surveys, book)
-    generators = [survey.streams.draws for survey in surveys]
-    return Answers(_truth(cell, surveys), *batch.posteriors(book, noisy, cell.p, generators))
+def book_of(cell: Cell, statistic: str = "quadrant", mechanism: str = "geometric") -> batch.Catalogue:
+    """Return the catalogue of a cell's counts under a statistic and a mechanism; by default the paper's."""
+    return batch.catalogue(LAWS[statistic](cell.n), cell.mechanism(mechanism, statistic))
+
+
+def _bayes_na(statistic: str, mechanism: str) -> Callable[[Cell, Sequence[Simulated]], Answers]:
+    def run(cell: Cell, surveys: Sequence[Simulated]) -> Answers:
+        book = book_of(cell, statistic, mechanism)
+        noisy = noisy_counts(cell, surveys, book)
+        generators = [survey.streams.draws for survey in surveys]
+        return Answers(_truth(cell, surveys), *batch.posteriors(book, noisy, cell.p, generators))
+
+    return run
+
+
+def _regression(statistic: str) -> Callable[[Cell, Sequence[Simulated]], Answers]:
+    def run(cell: Cell, surveys: Sequence[Simulated]) -> Answers:
+        book = book_of(cell, statistic, "linf")
+        truth = np.array([survey.R for survey in surveys])
+        generators = [survey.streams.draws for survey in surveys]
+        return Answers(*regressions.fit(book, truth, noisy_counts(cell, surveys, book), generators))
+
+    return run
 
 
 def _mle_nn(adjust: str, mechanism: str, stream: str) -> Callable[[Cell, Sequence[Simulated]], Answers]:
     def run(cell: Cell, surveys: Sequence[Simulated]) -> Answers:
-        book = batch.catalogue(cell.n, cell.mechanism(mechanism))
+        book = book_of(cell, mechanism=mechanism)
         noisy = noisy_counts(cell, surveys, book, stream)
         return _points(_truth(cell, surveys), batch.estimates(book, noisy, cell.p, adjust))
 
@@ -148,7 +173,7 @@ def _asghar(cell: Cell, surveys: Sequence[Simulated]) -> Answers:
 
 def _joint3(joint: bool) -> Callable[[Cell, Sequence[Simulated]], Answers]:
     def run(cell: Cell, surveys: Sequence[Simulated]) -> Answers:
-        book = batch.catalogue(cell.n, cell.mechanism())
+        book = book_of(cell)
         truth = np.array([survey.R for survey in surveys])
         generators = [survey.streams.draws for survey in surveys]
         return Answers(*fit(book, truth, noisy_counts(cell, surveys, book), generators, joint=joint))
@@ -157,7 +182,11 @@ def _joint3(joint: bool) -> Callable[[Cell, Sequence[Simulated]], Answers]:
 
 
 METHODS: dict[str, Callable[[Cell, Sequence[Simulated]], Answers]] = {
-    "Bayes-NA": _bayes_na,
+    "Bayes-NA": _bayes_na("quadrant", "geometric"),
+    "Bayes-NA linf": _bayes_na("quadrant", "linf"),
+    "Bayes-NA concordance": _bayes_na("concordance", "linf"),
+    "Regression linf": _regression("quadrant"),
+    "Regression concordance": _regression("concordance"),
     "MLE-NN": _mle_nn("btgm", "geometric", "noise"),
     "MLE-NN TGM": _mle_nn("tgm", "geometric", "noise"),
     "MLE-NN RGM": _mle_nn("tgm", "rgm", "range_preserving"),

@@ -32,6 +32,14 @@ _COST = {
     ("Bayes-NA", 10): 180,
     ("Joint", 3): 150,
     ("Composite", 3): 15,
+    ("Bayes-NA linf", 5): 35,
+    ("Bayes-NA linf", 10): 180,
+    ("Bayes-NA concordance", 5): 45,
+    ("Bayes-NA concordance", 10): 230,
+    ("Regression linf", 3): 30,
+    ("Regression linf", 5): 120,
+    ("Regression concordance", 3): 50,
+    ("Regression concordance", 5): 220,
 }
 
 

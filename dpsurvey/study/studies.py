@@ -36,7 +36,7 @@ class Report(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A study of the paper.
+    """A study: of the paper, or of what is better than it.
 
     Parameters
     ----------
@@ -93,7 +93,19 @@ def _joint3(results: tables.Results) -> Report:
     return Report(table, figures.joint_figure(table, QUANTITIES), findings.joint(table))
 
 
+def _better(results: tables.Results) -> Report:
+    table = tables.better(results)
+    return Report(table, figures.better_figure(table), findings.better(table))
+
+
+def _regression(results: tables.Results) -> Report:
+    table = tables.regression(results)
+    return Report(table, figures.regression_figure(table), findings.regression(table))
+
+
 _BAYES = ("Bayes-NA",)
+_BETTER = ("Bayes-NA linf", "Bayes-NA concordance")
+_REGRESSION = ((500, 5000), (1.0, 5.0, tables.NO_NOISE))
 STUDIES: dict[str, Study] = {
     "table1": Study(
         "Table 1: coverage and length of Bayes-NA's 95% intervals",
@@ -121,6 +133,20 @@ STUDIES: dict[str, Study] = {
     ),
     "figS4": Study(
         "Figure S4: mechanisms in MLE-NN, p = 2", grid("continuous", 2, tuple(MLE_MECHANISMS)), _figS4
+    ),
+    "better": Study(
+        "Table 1 with L-infinity noise: quadrant and concordance counts",
+        tuple(cell for p in GRIDS for cell in grid("continuous", p, _BETTER)),
+        _better,
+    ),
+    "regression": Study(
+        "Regression: product likelihood and calibrated joint posterior",
+        tuple(
+            cell
+            for p in (3, 5)
+            for cell in grid("continuous", p, ("Regression linf", "Regression concordance"), _REGRESSION)
+        ),
+        _regression,
     ),
     "joint3": Study(
         "Composite against full joint likelihood, p = 3",

@@ -54,7 +54,7 @@ def test_residual_correlation_is_that_of_simulated_counts(statistic: str) -> Non
         df = pd.DataFrame(rng.multivariate_normal(np.zeros(3), R3, n), columns=list("abc"))
         counts.append(count(df, list("abc"), TieKeys()))
     simulated = np.corrcoef(np.array(counts).T)
-    G = residual_correlation(made(statistic), R3, np.zeros(3))
+    G = residual_correlation(sampling_laws(made(statistic)), R3, np.zeros(3))
     assert pair_values(G) == pytest.approx(pair_values(simulated), abs=4.5 / math.sqrt(runs))
 
 
@@ -62,11 +62,12 @@ def test_quadrant_correlation_is_the_closed_form_and_noise_dilutes_it() -> None:
     b = 2 / math.pi * np.arcsin(np.array([0.6, 0.4, 0.5]))
     closed = (b[2] - b[0] * b[1]) / math.sqrt((1 - b[0] ** 2) * (1 - b[1] ** 2))
     record = made("quadrant")
-    G = residual_correlation(record, R3, np.zeros(3))
+    laws = sampling_laws(record)
+    G = residual_correlation(laws, R3, np.zeros(3))
     assert G[0, 1] == pytest.approx(closed, abs=0.03)
-    law = sampling_laws(record)[0]
+    law = laws[0]
     noise = np.array([float(law.variance(log_odds(R3[0, 1]))), 0.0, 0.0])
-    assert residual_correlation(record, R3, noise)[0, 1] == pytest.approx(G[0, 1] / math.sqrt(2), rel=1e-9)
+    assert residual_correlation(laws, R3, noise)[0, 1] == pytest.approx(G[0, 1] / math.sqrt(2), rel=1e-9)
 
 
 def test_coupled_kernel_without_coupling_draws_the_product_posterior() -> None:

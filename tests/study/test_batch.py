@@ -7,32 +7,47 @@ from scipy import stats
 
 import dpsurvey as dps
 from dpsurvey.copula.correlation import pair_values
-from dpsurvey.study import batch
+from dpsurvey.copula.quadrant import QuadrantLaw
+from dpsurvey.study import batch, regressions
 from dpsurvey.study.cells import Cell
-from dpsurvey.study.methods import METHODS, answer, simulate
+from dpsurvey.study.methods import METHODS, answer, book_of, noisy_counts, simulate
+
+
+COUNTS = {
+    "Bayes-NA": ("quadrant", "geometric"),
+    "Bayes-NA linf": ("quadrant", "linf"),
+    "Bayes-NA concordance": ("concordance", "linf"),
+    "Regression linf": ("quadrant", "linf"),
+    "Regression concordance": ("concordance", "linf"),
+}
 
 
 def release_of(cell, run, seed=1):
     """The release of a run, by the public function, with the noise of the run's own stream."""
     survey = simulate(cell, run, seed)
     table = cell.find_design().table(survey.latent)
+    statistic, mechanism = COUNTS[cell.method]
     return dps.release(
-        table, cell.epsilon, statistic="quadrant", mechanism="geometric", insecure_rng=survey.streams.noise
+        table, cell.epsilon, statistic=statistic, mechanism=mechanism, insecure_rng=survey.streams.noise
     ), survey
 
 
+@pytest.mark.parametrize("method", ["Bayes-NA", "Bayes-NA linf", "Bayes-NA concordance"])
 @pytest.mark.parametrize("epsilon", [0.1, 5.0])
-def test_batch_sees_the_counts_of_the_honest_route(epsilon):
-    cell = Cell("continuous", 5, 51, epsilon, "Bayes-NA")
+def test_batch_sees_the_counts_of_the_honest_route(epsilon, method):
+    cell = Cell("continuous", 5, 51, epsilon, method)
     release, _ = release_of(cell, 3)
-    survey = simulate(cell, 3, 1)
-    counts = cell.mechanism().simulate(batch.high_low_counts(survey.latent), survey.streams.noise)
-    assert tuple(counts) == release.counts
+    book = book_of(cell, *COUNTS[method])
+    assert tuple(noisy_counts(cell, [simulate(cell, 3, 1)], book)[0]) == release.counts
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [(50, 0.01), (51, 1.0), (1000, 5.0)])
-def test_two_variables_are_exact(n, epsilon):
-    cell = Cell("continuous", 2, n, epsilon, "Bayes-NA")
+@pytest.mark.parametrize(
+    ("n", "epsilon", "method"),
+    [(50, 0.01, "Bayes-NA"), (51, 1.0, "Bayes-NA"), (1000, 5.0, "Bayes-NA"), (51, 1.0, "Bayes-NA concordance"),
+     (500, 0.1, "Bayes-NA concordance"), (200, 0.5, "Bayes-NA linf")],
+)  # fmt: skip
+def test_two_variables_are_exact(n, epsilon, method):
+    cell = Cell("continuous", 2, n, epsilon, method)
     frame = answer(cell, range(2), 1)
     for run, row in frame.iterrows():
         release, survey = release_of(cell, run)
@@ -46,8 +61,9 @@ def test_two_variables_are_exact(n, epsilon):
         assert row["upper"] == pytest.approx(upper[0, 1], abs=0.1 * sd)
 
 
-def test_ten_variables_agree_with_a_long_chain():
-    cell = Cell("continuous", 10, 500, 5.0, "Bayes-NA")
+@pytest.mark.parametrize("method", ["Bayes-NA", "Bayes-NA concordance"])
+def test_ten_variables_agree_with_a_long_chain(method):
+    cell = Cell("continuous", 10, 500, 5.0, method)
     frame = answer(cell, range(1), 1)
     release, _ = release_of(cell, 0)
     posterior = dps.bayes_na(release, seed=1, draws=800, progress=False)
@@ -58,6 +74,33 @@ def test_ten_variables_agree_with_a_long_chain():
         gap = (frame[name].to_numpy() - expected[name]) / draws.std(axis=0)
         assert np.abs(gap).max() < tolerance
         assert abs(gap.mean()) < 0.05
+
+
+@pytest.mark.parametrize("method", ["Regression linf", "Regression concordance"])
+def test_regressions_agree_with_the_public_ones(method):
+    """Coefficients, partial correlations and R squared, product likelihood and joint posterior, from long chains."""
+    cell = Cell("continuous", 3, 500, 5.0, method)
+    frame = answer(cell, range(1), 1)
+    release, _ = release_of(cell, 0)
+    posterior = dps.bayes_na(release, seed=1, draws=3000, progress=False)
+    for part, draws in zip((frame[:5], frame[5:]), (posterior.draws, posterior.joint), strict=True):
+        values = regressions.functionals(draws.reshape(-1, 3, 3))
+        sd = values.std(axis=0)
+        np.testing.assert_allclose(part["estimate"], values.mean(axis=0), atol=0.2 * sd.max())
+        np.testing.assert_allclose(part["upper"] - part["lower"], 3.92 * sd, rtol=0.12)
+
+
+def test_tables_are_forgotten_when_there_are_many(monkeypatch):
+    monkeypatch.setattr(batch, "_MOST_POINTS", 1)
+    cell = Cell("continuous", 2, 50, 1.0, "Bayes-NA linf")
+    book = batch.Catalogue(QuadrantLaw(50), cell.mechanism("linf"))
+    first, _ = book.table(np.array([3, 4]))
+    again, which = book.table(np.array([4]))
+    other, place = book.table(np.array([5]))
+    assert again is first
+    assert which.tolist() == [1]
+    assert len(other.mode) == 1
+    assert place.tolist() == [0]
 
 
 def test_results_do_not_depend_on_the_block():
@@ -73,13 +116,13 @@ def test_results_do_not_depend_on_the_block():
 def test_likelihood_does_not_depend_on_how_far_out_a_count_lies():
     """Geometric noise is memoryless: that is why a catalogue needs h + 1 tables only."""
     cell = Cell("continuous", 2, 50, 0.5, "Bayes-NA")
-    book = batch.catalogue(50, cell.mechanism())
+    book = book_of(cell)
     support = book.law.support
     for near, far in ((25, 31), (0, -400)):
         ratio = book.mechanism.log_pmf(far, support) - book.mechanism.log_pmf(near, support)
         assert np.ptp(ratio) < 1e-9
-        assert book.pair_summary(near) == book.pair_summary(far)
-    assert book.pair_summary(24) != book.pair_summary(25)
+        assert np.array_equal(*book.pair_summaries(np.array([near, far])))
+    assert not np.array_equal(*book.pair_summaries(np.array([24, 25])))
 
 
 @pytest.mark.parametrize(
@@ -131,9 +174,9 @@ def test_ends_of_independent_draws_stand_at_plotting_positions():
 
 def test_every_method_answers_every_pair():
     for method in METHODS:
-        p = 3 if method in ("Composite", "Joint") else 2
+        p = 3 if method.split()[0] in ("Composite", "Joint", "Regression") else 2
         frame = answer(Cell("continuous", p, 50, 1.0, method), range(2), 1)
         assert list(frame.columns) == ["run", "quantity", "truth", "estimate", "lower", "upper"]
-        assert len(frame) == 2 * (7 if p == 3 else 1)
+        assert len(frame) == 2 * (1 if p == 2 else 10 if method.startswith("Regression") else 7)
         assert frame[["truth", "estimate"]].abs().max().max() < 50
         assert frame["lower"].isna().all() == (method.split()[0] in ("MLE-NN", "Li-Kendall", "Asghar-dpc"))

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import logsumexp
 
 from dpsurvey.copula.quadrant import QuadrantLaw
+from dpsurvey.copula.quadrant import QuadrantLaw
 from dpsurvey.study import batch
 from dpsurvey.study.cells import Cell, streams
 from dpsurvey.study.designs import draw_correlation
@@ -99,7 +100,7 @@ def test_functionals_are_the_regression():
 
 def test_joint_posterior_is_shorter_for_joint_functionals_and_alike_for_pairs():
     cell = Cell("continuous", 3, 50, 100.0, "Joint")  # nearly no noise, where the likelihoods differ most
-    book = batch.catalogue(50, cell.mechanism())
+    book = batch.catalogue(QuadrantLaw(50), cell.mechanism())
     truth = np.broadcast_to(np.array([[1.0, 0.6, 0.6], [0.6, 1.0, 0.6], [0.6, 0.6, 1.0]]), (6, 3, 3))
     noisy = np.full((6, 3), 18)
     lengths = {}
