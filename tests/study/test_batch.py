@@ -12,7 +12,6 @@ from dpsurvey.study import batch, regressions
 from dpsurvey.study.cells import Cell
 from dpsurvey.study.methods import METHODS, answer, book_of, noisy_counts, simulate
 
-
 COUNTS = {
     "Bayes-NA": ("quadrant", "geometric"),
     "Bayes-NA linf": ("quadrant", "linf"),

@@ -7,7 +7,6 @@ import pytest
 from scipy.special import logsumexp
 
 from dpsurvey.copula.quadrant import QuadrantLaw
-from dpsurvey.copula.quadrant import QuadrantLaw
 from dpsurvey.study import batch
 from dpsurvey.study.cells import Cell, streams
 from dpsurvey.study.designs import draw_correlation
