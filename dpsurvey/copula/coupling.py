@@ -11,6 +11,7 @@ noise, which is uncorrelated between counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +23,8 @@ from dpsurvey.copula.likelihood import SamplingLaw, sampling_laws
 from dpsurvey.copula.quadrant import LARGEST_ETA, log_odds
 from dpsurvey.privacy.release import Release
 
-_ROWS = 10_000  # latent rows that estimate the sampling correlations
-_SEED = 2601_03497  # of those rows: the posterior is a function of the release
+_FEW_PAIRS = 64  # up to which
+_LOG_ROWS = 12, 14  # 2^12 latent rows estimate the sampling correlations, 2^14 beyond
 _RIDGE = 0.02  # towards the identity: near singular matrices are overconfident when held fixed at an estimate
 _INSIDE = 1e-9  # by which R is drawn towards the identity, so that it has a Cholesky factor
 _RESIDUALS = 200  # points of a pair's table at which they are computed, linear in between
@@ -121,7 +122,7 @@ def residual_correlation(laws: Sequence[SamplingLaw], R: Array, noise_variances:
     """Return the correlation matrix of the noisy counts given R, shape (m, m).
 
     The true counts are sums over rows to first order, so their correlations are those of one row's influence,
-    averaged over latent rows drawn at R from a fixed seed.
+    averaged over latent rows at R that are always the same.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ def residual_correlation(laws: Sequence[SamplingLaw], R: Array, noise_variances:
     p = len(R)
     first, second = np.triu_indices(p, 1)
     R = (1.0 - _INSIDE) * R + _INSIDE * np.eye(p)
-    rows = np.random.default_rng(_SEED).standard_normal((_ROWS, p)) @ np.linalg.cholesky(R).T
+    rows = _normals(p) @ np.linalg.cholesky(R).T
     influence = np.column_stack(
         [
             law.influence(rows[:, j], rows[:, k], R[j, k])
@@ -149,6 +150,17 @@ def residual_correlation(laws: Sequence[SamplingLaw], R: Array, noise_variances:
     G = covariance * kept[:, None] * kept * (1.0 - _RIDGE)
     np.fill_diagonal(G, 1.0)
     return np.asarray(G)
+
+
+@lru_cache(maxsize=4)
+def _normals(p: int) -> Array:
+    """Return rows of p independent standard normals, always the same: a Sobol net, more even than chance."""
+    from scipy.special import ndtri
+    from scipy.stats.qmc import Sobol
+
+    log_rows = _LOG_ROWS[0 if p * (p - 1) // 2 <= _FEW_PAIRS else 1]
+    net = Sobol(p, scramble=False).random_base2(log_rows) + 0.5 * 2.0**-log_rows  # off 0
+    return np.asarray(ndtri(net))
 
 
 @njit

@@ -87,8 +87,8 @@ def better(table: pd.DataFrame) -> str:
         ratio, planned = part["length_ratio"], part["planned_ratio"]
         lines.append(
             f"- {statistic}, {mechanism}: lengths {ratio.min():.3f} to {ratio.max():.3f} times the paper's (median "
-            f"{ratio.median():.3f}), longer beyond Monte Carlo error in {int((~part['not_longer']).sum())} of {len(part)} "
-            f"cells; coverage {part['coverage'].min():.1f} to {part['coverage'].max():.1f}%, on average "
+            f"{ratio.median():.3f}), longer beyond Monte Carlo error in {int((~part['not_longer']).sum())} of "
+            f"{len(part)} cells; coverage {part['coverage'].min():.1f} to {part['coverage'].max():.1f}%, on average "
             f"{part['coverage'].mean():.2f}%; planned lengths {planned.min():.3f} to {planned.max():.3f} times the "
             "simulated ones.\n"
         )

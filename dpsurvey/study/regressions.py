@@ -20,6 +20,7 @@ from dpsurvey.study import batch
 
 Array = NDArray[np.float64]
 LIKELIHOODS = ("product", "joint")
+SWEEPS = 700  # kept, one draw each, of either posterior
 
 
 def quantities(p: int) -> tuple[tuple[str, str], ...]:
@@ -33,6 +34,11 @@ def quantities(p: int) -> tuple[tuple[str, str], ...]:
     others = range(2, p + 1)
     names = [*(f"beta{j}" for j in others), *(f"partial{j}" for j in others), "R2"]
     return tuple((likelihood, name) for likelihood in LIKELIHOODS for name in names)
+
+
+def settings() -> dict[str, int | str]:
+    """Return what the draws depend on, for the record."""
+    return {"sweeps": SWEEPS, "warmup": batch.WARMUP, "pilot": PILOT_DRAWS}
 
 
 def functionals(R: Array) -> Array:
@@ -89,7 +95,7 @@ def _draws(
 ) -> tuple[Array, Array]:
     """Return draws under both likelihoods, shape (draws, p, p) each."""
     laws, variances = (book.law,) * len(counts), np.full(len(counts), book.noise.variance)
-    product, pilot = np.empty((batch.SWEEPS[p], p, p)), np.empty((PILOT_DRAWS, p, p))
+    product, pilot = np.empty((SWEEPS, p, p)), np.empty((PILOT_DRAWS, p, p))
     batch.fill_product(own, batch.WARMUP, rng, product)
     joint, R = np.empty_like(product), product[-1].copy()
     estimate = product.mean(axis=0)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from dpsurvey.atomic import atomic_write
 from dpsurvey.errors import ArgumentError, FileFormatError, MissingDependencyError
-from dpsurvey.study import batch
+from dpsurvey.study import batch, regressions
 from dpsurvey.study.cells import Cell
 from dpsurvey.study.methods import answer
 from dpsurvey.study.paper import SEED
@@ -155,7 +155,8 @@ def _cost(cell: Cell) -> int:
 
 def _settings(cell: Cell, seed: int) -> dict[str, Any]:
     """Return what the numbers of a cell depend on."""
-    return {"format": _FORMAT, "cell": cell.name, "seed": seed, **batch.settings(cell.p)}
+    draws = regressions.settings() if cell.method.startswith("Regression") else batch.settings(cell.p)
+    return {"format": _FORMAT, "cell": cell.name, "seed": seed, **draws}
 
 
 def _write(folder: Path, cell: Cell, frame: pd.DataFrame, seed: int) -> None:
