@@ -14,6 +14,7 @@ from dpsurvey.copula.posterior import CorrelationPosterior
 from dpsurvey.copula.priors import PairPriors, add_priors, check_lkj, pair_densities
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from dpsurvey.privacy.release import Release
+from dpsurvey.texts import shown
 
 ENGINES = ("gibbs", "latent-radius", "stan", "stan-direct")
 _WITH_STAN = ("stan", "stan-direct")
@@ -185,8 +186,8 @@ def check_options(draws: int, chains: int, engine: str, seed: int | None = None)
         )
     if seed is not None and seed < 0:
         raise ArgumentError("seed is below 0", expected="0 or more, or None", got=str(seed))
-    if engine not in ENGINES:
-        raise UnknownNameError("no such engine", expected=" or ".join(map(repr, ENGINES)), got=repr(engine))
+    if not isinstance(engine, str) or engine not in ENGINES:
+        raise UnknownNameError("no such engine", expected=" or ".join(map(repr, ENGINES)), got=shown(engine))
     if engine in _WITH_STAN:
         from dpsurvey.copula.cmdstan import find_cmdstan
 

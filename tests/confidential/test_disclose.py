@@ -305,7 +305,7 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[DpsurveyError]]] = {
     "df a series": ({"df": GOOD["x"]}, ArgumentTypeError),
     "df a dict": ({"df": GOOD.to_dict()}, ArgumentTypeError),
     "df None": ({"df": None}, ArgumentTypeError),
-    "columns one string": ({"columns": "x"}, ArgumentError),
+    "columns one string": ({"columns": "x"}, ArgumentTypeError),
     "columns unknown": ({"columns": ["x", "Y"]}, UnknownNameError),
     "columns twice": ({"columns": ["x", "x"]}, ArgumentError),
     "columns one": ({"columns": ["x"]}, DomainError),
