@@ -12,7 +12,7 @@ from typing import Any
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, LargeEpsilonWarning
 
 LARGE_EPSILON = 10.0
-_EXACT = Context(prec=1000, traps=[Inexact])  # room for sums of floats, digit for digit
+EXACT = Context(prec=2000, traps=[Inexact])  # room for sums of floats and of their squares, digit for digit
 
 
 def check_epsilon(epsilon: float, *, what: str = "epsilon") -> float:
@@ -169,7 +169,7 @@ def total(amounts: Iterable[Decimal]) -> Decimal:
     >>> total([Decimal("0.1")] * 10), total([Decimal("1"), Decimal("1E-40")]) > 1
     (Decimal('1.0'), True)
     """
-    with localcontext(_EXACT):
+    with localcontext(EXACT):
         return sum(amounts, Decimal(0))
 
 
@@ -181,5 +181,5 @@ def difference(amount: Decimal, less: Decimal) -> Decimal:
     >>> difference(Decimal("1.0"), Decimal("0.9"))
     Decimal('0.1')
     """
-    with localcontext(_EXACT):
+    with localcontext(EXACT):
         return amount - less
