@@ -60,7 +60,7 @@ def atomic_write(path: str | os.PathLike[str], mode: Literal["w", "wb"] = "w") -
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _not_writable(target: Path, error: OSError) -> MissingFileError:
@@ -72,7 +72,7 @@ def _not_writable(target: Path, error: OSError) -> MissingFileError:
     )
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a rename durable where the system lets folders be opened and synced; the file is whole either way."""
     if not hasattr(os, "O_DIRECTORY"):  # Windows
         return

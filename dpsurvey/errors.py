@@ -7,6 +7,7 @@ side name columns, counts of problems and types; they never hold the value of a 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -135,6 +136,24 @@ class ReleaseFormatError(DpsurveyError, ValueError):
 
     code = "DPS303"
     title = "saved file does not follow its schema"
+
+
+class ReleaseExists(DpsurveyError, ValueError):
+    """The same release was made and saved before: reading it costs nothing, making it again would.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The saved file.
+    """
+
+    code = "DPS304"
+    title = "release exists already"
+
+    @property
+    def path(self) -> Path:
+        """The saved file, as the error names it."""
+        return Path(self.got or "")
 
 
 class MissingDependencyError(DpsurveyError, OSError):

@@ -107,18 +107,21 @@ def preflight(table: Value, columns: Any) -> Value:
 
 
 @door
-def create_ledger(path: str, dataset: str, budget: float) -> float:
-    """Make a budget file; see :meth:`dpsurvey.Ledger.create`."""
+def create_ledger(
+    path: str, dataset: str, budget: float, delta: float = 0.0, accounting: str = "pure"
+) -> str:
+    """Make a budget file and say how it stands; see :meth:`dpsurvey.Ledger.create`."""
     from dpsurvey.privacy.ledger import Ledger
 
-    return float(Ledger.create(path, dataset=dataset, budget=budget).remaining)
+    made = Ledger.create(path, dataset=dataset, budget=budget, delta=delta, accounting=accounting)
+    return made.status()
 
 
 @door
 def release(table: Value, epsilon: float, options: Any) -> Value:
     """Spend epsilon and return a release; see :func:`dpsurvey.release`.
 
-    `options`: ``columns, statistic, mechanism, ledger`` and ``key_seed``, a text, since R has no 64-bit
+    `options`: ``columns, statistic, mechanism, delta, ledger, again`` and ``key_seed``, a text, since R has no 64-bit
     integers. The noise comes from the operating system: no seed of R or Python reaches it.
     """
     from dpsurvey.confidential.disclose import release as disclose

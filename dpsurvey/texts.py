@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 
@@ -33,3 +34,16 @@ def shown(name: Any) -> str:
     ("'rgm'", 'list')
     """
     return repr(name)[:80] if isinstance(name, str) else type(name).__name__
+
+
+def shown_setting(value: Any) -> str:
+    """Return how an error may show what was given for a setting: numbers, text and None, else the type alone.
+
+    A list or a column that was passed by mistake holds cells.
+
+    Examples
+    --------
+    >>> shown_setting(2.5), shown_setting(None), shown_setting([1.5, 2.5])
+    ('2.5', 'None', 'list')
+    """
+    return repr(value)[:80] if value is None or isinstance(value, Number) else shown(value)

@@ -27,7 +27,7 @@ def table():
 
 def test_from_table_to_regression(table, tmp_path):
     path = str(tmp_path / "ledger.json")
-    assert rdoor.create_ledger(path, "test", 2.0)["value"] == 2.0
+    assert "budget 2.0, spent 0, remaining 2.0" in rdoor.create_ledger(path, "test", 2.0)["value"]
     released = rdoor.release(table, 1.5, {"ledger": path, "key_seed": "5"})
     assert released["warnings"] == []
     value = released["value"]
@@ -43,7 +43,10 @@ def test_from_table_to_regression(table, tmp_path):
     fit = rdoor.regress(posterior, "a", "b", 0.9)["value"]
     assert fit["terms"] == ["b"]
     assert len(fit["coefficients"]) == 200
-    overspent = rdoor.release(table, 1.0, {"ledger": path})
+    repeated = rdoor.release(table, 1.5, {"ledger": path, "key_seed": "5"})
+    assert repeated["kind"] == "ReleaseExists"
+    assert file in repeated["error"]
+    overspent = rdoor.release(table, 1.5, {"ledger": path, "key_seed": "5", "again": True})
     assert overspent["kind"] == "BudgetExceededError"
     assert overspent["code"] == "DPS301"
 

@@ -19,6 +19,7 @@ from dpsurvey.copula.estimate import CorrelationEstimate
 from dpsurvey.errors import ArgumentError, ArgumentTypeError
 from dpsurvey.privacy.budget import check_epsilon
 from dpsurvey.privacy.ledger import Ledger
+from dpsurvey.texts import shown_setting
 
 _LARGEST_R = 0.9999  # of a root
 _HALVINGS = 60
@@ -244,5 +245,5 @@ def _checked_thresholds(thresholds: Mapping[str, float], names: tuple[str, ...])
             or not isinstance(value, int | float | np.number)
             or not math.isfinite(value)
         ):
-            raise ArgumentError(f"the threshold of {name!r} is not a finite number", got=repr(value))
+            raise ArgumentError(f"the threshold of {name!r} is not a finite number", got=shown_setting(value))
     return tuple(float(given[name]) for name in names)

@@ -18,6 +18,7 @@ from dpsurvey.baselines.sampling import (
     Sampling,
 )
 from dpsurvey.errors import ArgumentError
+from dpsurvey.texts import shown
 
 if TYPE_CHECKING:
     from dpsurvey.baselines.erl_native import Tick
@@ -121,8 +122,8 @@ def erl(
     >>> bool(abs(posterior.mean()[0, 1] - 0.8) < 0.05)
     True
     """
-    if engine not in ENGINES:
-        raise ArgumentError("unknown engine", expected=" or ".join(map(repr, ENGINES)), got=repr(engine))
+    if not isinstance(engine, str) or engine not in ENGINES:
+        raise ArgumentError("unknown engine", expected=" or ".join(map(repr, ENGINES)), got=shown(engine))
     plan = make_plan(
         df,
         columns,

@@ -18,6 +18,7 @@ from dpsurvey.copula.estimate import CorrelationEstimate
 from dpsurvey.errors import UnknownNameError
 from dpsurvey.privacy.budget import check_epsilon
 from dpsurvey.privacy.ledger import Ledger
+from dpsurvey.texts import shown
 
 SENSITIVITIES = ("4/n", "4/(n+1)")
 
@@ -92,9 +93,9 @@ def li_kendall(
     names = select_columns(df, columns)
     check_rng(insecure_rng)
     check_domain(df, names)
-    if sensitivity not in SENSITIVITIES:
+    if not isinstance(sensitivity, str) or sensitivity not in SENSITIVITIES:
         raise UnknownNameError(
-            "no such sensitivity", expected=" or ".join(map(repr, SENSITIVITIES)), got=repr(sensitivity)
+            "no such sensitivity", expected=" or ".join(map(repr, SENSITIVITIES)), got=shown(sensitivity)
         )
     epsilon, n, m = check_epsilon(epsilon), len(df), len(names) * (len(names) - 1) // 2
     # A substituted row is in n - 1 pairs of rows, each of which may turn from discordant to concordant.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsurvey.errors import ArgumentError, ArgumentTypeError
+from dpsurvey.texts import shown_setting
 
 Array = NDArray[np.float64]
 
@@ -46,9 +47,9 @@ class Sampling:
 def checked_count(name: str, value: Any, least: int) -> int:
     """Return a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ArgumentTypeError(f"{name} is not a whole number", expected="an int", got=repr(value))
+        raise ArgumentTypeError(f"{name} is not a whole number", expected="an int", got=shown_setting(value))
     if value < least:
-        raise ArgumentError(f"{name} is too small", expected=f"at least {least}", got=repr(value))
+        raise ArgumentError(f"{name} is too small", expected=f"at least {least}", got=shown_setting(value))
     return int(value)
 
 
@@ -65,13 +66,13 @@ def checked_threshold(threshold: Any) -> float | None:
         return None
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number):
         raise ArgumentTypeError(
-            "plugin_threshold is not a number", expected="a number or None", got=repr(threshold)
+            "plugin_threshold is not a number", expected="a number or None", got=shown_setting(threshold)
         )
     if not 0 <= threshold < float("inf"):
         raise ArgumentError(
             "plugin_threshold is out of range",
             expected="0 or more, finite",
-            got=repr(threshold),
+            got=shown_setting(threshold),
             hint="None asks for the rank likelihood of every column (R's Inf)",
         )
     return float(threshold)
@@ -85,10 +86,10 @@ def checked_prior(prior: Any, p: int) -> tuple[Array, float]:
     if n0 is None:
         n0 = p + 2
     if isinstance(n0, bool) or not isinstance(n0, int | float | np.number):
-        raise ArgumentTypeError("n0 is not a number", expected="a number above p - 1", got=repr(n0))
+        raise ArgumentTypeError("n0 is not a number", expected="a number above p - 1", got=shown_setting(n0))
     if not p - 1 < n0 < float("inf"):
         raise ArgumentError(
-            "n0 is out of range", expected=f"a finite number above p - 1 = {p - 1}", got=repr(n0)
+            "n0 is out of range", expected=f"a finite number above p - 1 = {p - 1}", got=shown_setting(n0)
         )
     return (np.eye(p) if S0 is None else _checked_scale(S0, p)), float(n0)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsurvey.cli.guard import guarded
-from dpsurvey.cli.ledger import state_of
 from dpsurvey.cli.output import check_new
 from dpsurvey.cli.reading import (
     Column,
@@ -24,7 +23,7 @@ from dpsurvey.cli.reading import (
     RoundTo,
     Where,
 )
-from dpsurvey.errors import ArgumentError, DpsurveyError, MissingFileError
+from dpsurvey.errors import ArgumentError, DpsurveyError, LedgerError, MissingFileError
 
 if TYPE_CHECKING:
     from dpsurvey.privacy.release import Release
@@ -68,6 +67,9 @@ def release(
         typer.Option("--coarse", metavar="NAMES", help="Columns with few levels, separated by commas."),
     ] = None,
     delta: Annotated[float, typer.Option("--delta", help="For gaussian noise, such as 1e-6.")] = 0.0,
+    again: Annotated[
+        bool, typer.Option("--again", help="Spend epsilon again on a release that was made and saved before.")
+    ] = False,
     encoding: Encoding = None,
     member: Member = None,
 ) -> None:
@@ -75,7 +77,8 @@ def release(
 
     Files are merged one-to-one on the id. Everything is checked before anything is spent: that the output can
     be written and does not exist (what it holds could never be made again), the columns, the rows, the ledger.
-    Then epsilon is reserved in the ledger, and the counts are computed and released with secure noise.
+    Then epsilon is reserved in the ledger, and the counts are computed and released with secure noise. The ledger
+    notes where the release is saved; the same request is refused while that file is there, unless --again is given.
 
     By default the statistic and mechanism with the shortest expected intervals are taken, by public numbers alone
     (see `dpsurvey plan`); the paper's own are --statistic quadrant --mechanism geometric.
@@ -89,6 +92,7 @@ def release(
           --ledger diet.ledger.json -o fat.release.json
     """
     from dpsurvey.confidential.disclose import release as disclose
+    from dpsurvey.privacy.ledger import Ledger
 
     reading = Reading.parse(
         columns, column, missing, on=on, where=where, complete=complete, round_to=round_to,
@@ -100,12 +104,13 @@ def release(
     table, _ = reading.read(files)
     few = None if coarse is None else [name.strip() for name in coarse.split(",") if name.strip()]
     made = disclose(
-        table, epsilon, statistic=statistic, mechanism=mechanism, coarse=few, delta=delta, ledger=ledger
-    )
+        table, epsilon, statistic=statistic, mechanism=mechanism, coarse=few, delta=delta, ledger=ledger,
+        again=again,
+    )  # fmt: skip
     _save(made, output)
     typer.echo(f"{made!r}\nsaved to {output}\n\n{made.statement()}")
     if ledger is not None:
-        typer.echo(f"\n{state_of(ledger)}")
+        typer.echo(f"\n{Ledger.open(ledger).status()}")
 
 
 def _refuse_roles(files: list[Path], reading: Reading) -> None:
@@ -138,6 +143,8 @@ def _save(made: Release, output: Path) -> None:
     try:
         check_new(output)
         made.save(output)
+    except LedgerError:  # the release is saved, and the ledger cannot note it
+        raise
     except (DpsurveyError, OSError) as error:
         typer.echo(json.dumps(made.to_dict(), allow_nan=False))
         raise MissingFileError(

@@ -11,6 +11,7 @@ import numpy as np
 from dpsurvey.confidential.near import check_known
 from dpsurvey.confidential.rule import Rule
 from dpsurvey.confidential.source import Source
+from dpsurvey.confidential.table import asked_names
 from dpsurvey.errors import ArgumentError, ArgumentTypeError
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
@@ -122,14 +123,11 @@ def _renames(columns: Columns) -> dict[str, str] | None:
     """Return column -> new name for the columns to keep, in order; None keeps all."""
     if columns is None:
         return None
-    if isinstance(columns, str):
-        raise ArgumentTypeError(
-            "columns must be a list or a dict",
-            expected="list of str, or dict",
-            got="str",
-            hint=f"columns=[{columns!r}]",
-        )
-    pairs = list(columns.items()) if isinstance(columns, Mapping) else [(name, name) for name in columns]
+    pairs = (
+        list(columns.items())
+        if isinstance(columns, Mapping)
+        else [(name, name) for name in asked_names(columns)]
+    )
     if not pairs:
         raise ArgumentError(
             "columns is empty", expected="one column or more", hint="leave it out to keep all"

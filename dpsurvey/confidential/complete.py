@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpsurvey.confidential.near import check_known
-from dpsurvey.confidential.table import check_table
+from dpsurvey.confidential.table import asked_names, check_table
 from dpsurvey.confidential.variables import ATTRIBUTE
 from dpsurvey.errors import ArgumentTypeError, DomainError
 
@@ -106,12 +106,13 @@ def complete(df: pd.DataFrame, columns: Sequence[str] | None = None) -> pd.DataF
 def _names(df: pd.DataFrame, columns: Sequence[str] | None) -> list[str]:
     """Return the names of columns of a table, checked."""
     check_table(df)
-    if isinstance(columns, str):
-        raise ArgumentTypeError(
-            "columns must be a list", expected="list of str", got="str", hint=f"columns=[{columns!r}]"
-        )
     if isinstance(df.columns, pd.MultiIndex) or not df.columns.is_unique:
         raise DomainError("the names of the columns are not unique plain names", hint="rename the columns")
-    names = list(df.columns if columns is None else dict.fromkeys(columns))
+    if columns is None:
+        return list(df.columns)
+    asked = asked_names(columns)
+    if not all(isinstance(name, str) for name in asked):
+        raise ArgumentTypeError("columns holds something that is no name", expected="list of str")
+    names = list(dict.fromkeys(asked))
     check_known(names, set(df.columns), what="column", where="the table")
     return names

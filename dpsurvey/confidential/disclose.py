@@ -21,7 +21,7 @@ from dpsurvey.confidential.domain import check_domain, coarse_columns, select_co
 from dpsurvey.confidential.ties import TieKeys
 from dpsurvey.confidential.variables import ATTRIBUTE
 from dpsurvey.copula.planning import check_names, choose
-from dpsurvey.errors import ArgumentError, ArgumentTypeError, NoLedgerWarning
+from dpsurvey.errors import ArgumentTypeError, NoLedgerWarning
 from dpsurvey.privacy.budget import check_delta, check_epsilon
 from dpsurvey.privacy.concordance import ConcordanceCounts
 from dpsurvey.privacy.gaussian import DiscreteGaussian
@@ -48,6 +48,7 @@ def release(
     delta: float = 0.0,
     keys: TieKeys | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
+    again: bool = False,
     codebook: Codebook | None = None,
     insecure_rng: np.random.Generator | None = None,
 ) -> Release:
@@ -81,11 +82,17 @@ def release(
         Columns declared to have few levels, which concordance counts serve less well: pairs with one of them are
         quadrant counts in the same release. By default the columns of boolean or ordered category type.
     delta : float, default 0
-        Above 0 for mechanism "gaussian" alone: an (epsilon, delta) guarantee, which the ledger does not keep.
+        Above 0 for mechanism "gaussian" alone: an (epsilon, delta) guarantee, for which the ledger must have been
+        made with a delta too.
     keys : TieKeys, optional
         Tie-breaking keys; ``TieKeys()`` by default. Use the same ones in all releases of a data set.
     ledger : Ledger or path, optional
-        The budget file of the data set, made once with ``Ledger.create``.
+        The budget file of the data set, made once with ``Ledger.create``. It remembers the public facts of the
+        request, and from ``release.save(path)`` on the file and its checksum.
+    again : bool, default False
+        Spend epsilon on another draw although the same release was made and saved before and its file is still
+        there unchanged. By default that is refused, at no cost. The refusal tells nothing about the rows: the
+        ledger compares public facts of requests (:meth:`Release.spec`, epsilon and delta), never the data.
     codebook : Codebook, optional
         From ``read_survey(..., return_codebook=True)``: its labels, declared filters and rounding go into the
         release, with filters declared after reading where pandas kept them in ``df.attrs``. Without it all of
@@ -107,6 +114,8 @@ def release(
         If the declared labels, filters or rounding do not fit a release.
     BudgetExceededError, LedgerError, MissingFileError
         If the ledger refuses.
+    ReleaseExists
+        If the same release was saved before and `again` is False.
 
     Warns
     -----
@@ -136,13 +145,6 @@ def release(
         few = ()  # to these all columns are alike
     if free and mechanism != DiscreteGaussian.name:
         delta = 0.0  # not needed
-    if delta > 0.0 and ledger is not None:
-        raise ArgumentError(
-            "the ledger keeps count of pure epsilon",
-            expected="delta = 0 with a ledger",
-            got=f"delta = {delta:g}",
-            hint="keep count of releases with Gaussian noise apart, and pass no ledger",
-        )
     law = make_statistic(statistic, len(df), len(names), tuple(names.index(name) for name in few))
     noise = build_mechanism(mechanism, law, total, delta)
     draft = Release(  # whole but for the counts, so that nothing is left to be refused once epsilon is spent
@@ -162,10 +164,10 @@ def release(
         coarse=few,
         **_declared(codebook, df, names),
     )
-    spec = {"variables": list(names), "n": len(df), "statistic": statistic, "mechanism": mechanism}
-    if few:
-        spec["coarse"] = list(few)
-    receipt = reserve(ledger, total, spec, simulated=insecure_rng is not None)
+    receipt = reserve(
+        ledger, total, draft.spec(), simulated=not draft.secure, delta=delta, rho=noise.parameters.get("rho"),
+        again=again,
+    )  # fmt: skip
     # From here on epsilon counts as spent.
     counts = _count(df, names, keys, law)
     noisy = noise.release(counts) if insecure_rng is None else noise.simulate(counts, insecure_rng)
@@ -222,7 +224,14 @@ def _declared(codebook: Codebook | None, df: pd.DataFrame, names: tuple[str, ...
 
 
 def reserve(
-    ledger: Ledger | str | os.PathLike[str] | None, epsilon: float, spec: dict[str, Any], *, simulated: bool
+    ledger: Ledger | str | os.PathLike[str] | None,
+    epsilon: float,
+    spec: dict[str, Any],
+    *,
+    simulated: bool,
+    delta: float = 0.0,
+    rho: float | None = None,
+    again: bool = False,
 ) -> dict[str, str | int] | None:
     """Reserve epsilon in a ledger and return the receipt; without one, warn (at the caller's caller) unless simulated.
 
@@ -234,10 +243,12 @@ def reserve(
         Public facts of what it is spent on.
     simulated : bool
         Whether the noise is seeded, so that nothing real is spent.
+    delta, rho, again
+        As :meth:`Ledger.reserve` takes them.
 
     Raises
     ------
-    BudgetExceededError, LedgerError, MissingFileError
+    ReleaseExists, BudgetExceededError, LedgerError, MissingFileError
     """
     if ledger is None:
         if not simulated:
@@ -248,7 +259,7 @@ def reserve(
                 stacklevel=3,
             )
         return None
-    receipt = as_ledger(ledger).reserve(epsilon, spec)
+    receipt = as_ledger(ledger).reserve(epsilon, spec, delta=delta, rho=rho, again=again)
     return {"dataset": receipt.dataset, "sequence": receipt.sequence, "head": receipt.head}
 
 

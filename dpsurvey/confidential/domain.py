@@ -6,7 +6,7 @@ total, since a refusal that depends on values would itself be a release.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsurvey.confidential.near import check_known
-from dpsurvey.confidential.table import check_table
+from dpsurvey.confidential.table import asked_names, check_table
 from dpsurvey.confidential.ties import id_problem
-from dpsurvey.errors import ArgumentError, ArgumentTypeError, DomainError, UnknownNameError
+from dpsurvey.errors import ArgumentError, DomainError, UnknownNameError
 from dpsurvey.texts import is_text, shown
 
 MINIMUM_ROWS = 4
@@ -127,7 +127,7 @@ def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str
             got=f"{df.columns.nlevels} levels",
             hint="flatten them, for example with df.columns = ['_'.join(c) for c in df.columns]",
         )
-    names = tuple(df.columns) if columns is None else _asked_for(columns)
+    names = tuple(df.columns) if columns is None else asked_names(columns)
     if not all(map(is_text, names)):
         raise DomainError("a column name is not text", expected="str names", hint="df.rename(columns=str)")
     known = [name for name in df.columns if isinstance(name, str)]
@@ -146,26 +146,6 @@ def select_columns(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[str
     return names
 
 
-def _asked_for(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the names a caller asked for; a single string would be taken apart letter by letter.
-
-    A Series is refused as a whole: its elements are cells, and an unknown name is shown.
-    """
-    given: object = columns
-    if isinstance(given, str):
-        raise ArgumentError(
-            "columns is one string",
-            expected="a list of column names",
-            got="str",
-            hint=f"columns=[{given!r}]",
-        )
-    if isinstance(given, pd.Series | pd.DataFrame) or not isinstance(given, Iterable):
-        raise ArgumentTypeError(
-            "columns is not a list", expected="a list of column names", got=type(given).__name__
-        )
-    return tuple(columns)
-
-
 def coarse_columns(
     df: pd.DataFrame, names: tuple[str, ...], coarse: Sequence[str] | None, statistic: str
 ) -> tuple[str, ...]:
@@ -182,8 +162,8 @@ def coarse_columns(
 
     Raises
     ------
-    ArgumentError
-        If it is one string, or the statistic treats coarse columns as any other.
+    ArgumentTypeError
+        If it is no list.
     UnknownNameError
         If a name is not among the variables.
 
@@ -199,17 +179,14 @@ def coarse_columns(
             if statistic == "quadrant"
             else tuple(name for name in names if _has_few_levels(df[name].dtype))
         )
-    if isinstance(coarse, str):
-        raise ArgumentError(
-            "coarse is one string", expected="a list of column names", got="str", hint=f"coarse=[{coarse!r}]"
-        )
-    unknown = [name for name in coarse if name not in names]
+    few = asked_names(coarse, what="coarse")
+    unknown = [name for name in few if name not in names]
     if unknown:
         raise UnknownNameError(
             f"{len(unknown)} coarse column(s) are not among the variables: {', '.join(map(shown, unknown))}",
             expected=f"some of {', '.join(map(repr, names))}",
         )
-    return tuple(name for name in names if name in set(coarse))
+    return tuple(name for name in names if name in few)
 
 
 def _has_few_levels(dtype: Any) -> bool:

@@ -21,7 +21,7 @@ from dpsurvey.confidential.domain import (
 from dpsurvey.confidential.near import near_matches
 from dpsurvey.confidential.nhanes_codes import MISSING_CODES
 from dpsurvey.confidential.ties import id_problem
-from dpsurvey.texts import is_text
+from dpsurvey.texts import is_text, shown
 
 TIED_SHARE = 0.2  # from here on a warning: a fifth of the rows is split at random
 _IBM_ZERO = 1e-70  # a reader's mistake for zero (5.397605e-79) is smaller; no measurement is
@@ -67,16 +67,17 @@ def row_problems(df: pd.DataFrame) -> Iterator[Problem]:
 
 def usable_names(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[list[str], list[Problem]]:
     """Return the names that stand for exactly one column, and what is wrong with the others."""
-    problems = []
-    asked: list[Any] = list(df.columns if columns is None else columns)
+    given: list[Any] = list(df.columns if columns is None else columns)
+    asked = [name for name in given if is_text(name)]
+    show = repr if columns is None else shown  # names that were asked for may be cells, given by mistake
+    others = dict.fromkeys(show(name) for name in given if not is_text(name))
+    problems = [
+        Problem(name, "name_not_text", "its name is not text; df.rename(columns=str)") for name in others
+    ]
     usable = []
     for name in dict.fromkeys(asked):
         times = int((df.columns == name).sum())
-        if not is_text(name):
-            problems.append(
-                Problem(repr(name), "name_not_text", "its name is not text; df.rename(columns=str)")
-            )
-        elif times == 0:
+        if times == 0:
             near = near_matches(name, [known for known in df.columns if isinstance(known, str)])
             meant = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
             problems.append(Problem(name, "unknown_column", f"there is no such column{meant}"))
@@ -86,13 +87,10 @@ def usable_names(df: pd.DataFrame, columns: Sequence[str] | None) -> tuple[list[
             usable.append(name)
             if asked.count(name) > 1:
                 problems.append(Problem(name, "asked_twice", "it is named more than once"))
-    if len(set(asked)) < MINIMUM_COLUMNS:
+    number = len(set(asked)) + len(others)
+    if number < MINIMUM_COLUMNS:
         problems.append(
-            Problem(
-                None,
-                "too_few_columns",
-                f"{len(set(asked))} column(s), and at least {MINIMUM_COLUMNS} are needed",
-            )
+            Problem(None, "too_few_columns", f"{number} column(s), and at least {MINIMUM_COLUMNS} are needed")
         )
     return usable, problems
 

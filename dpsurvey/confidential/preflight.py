@@ -17,8 +17,8 @@ from dpsurvey.confidential.findings import (
     usable_names,
     value_warnings,
 )
-from dpsurvey.confidential.table import check_table
-from dpsurvey.errors import ArgumentTypeError, DomainError
+from dpsurvey.confidential.table import asked_names, check_table
+from dpsurvey.errors import DomainError
 
 _CONFIDENTIAL = "Confidential: for the data holder, outside the privacy guarantee, in no release."
 
@@ -122,7 +122,7 @@ def preflight(df: pd.DataFrame, columns: Sequence[str] | None = None) -> Preflig
     Raises
     ------
     ArgumentTypeError
-        If `df` is no DataFrame, or `columns` is one string or a Series.
+        If `df` is no DataFrame, or `columns` no list.
 
     Examples
     --------
@@ -135,14 +135,7 @@ def preflight(df: pd.DataFrame, columns: Sequence[str] | None = None) -> Preflig
     [('Kcal', 'missing'), ('Sex', 'dtype')]
     """
     check_table(df)
-    if isinstance(columns, str):
-        raise ArgumentTypeError(
-            "columns must be a list", expected="list of str", got="str", hint=f"columns=[{columns!r}]"
-        )
-    if isinstance(columns, pd.Series | pd.DataFrame):  # its elements are cells, and findings show names
-        raise ArgumentTypeError(
-            "columns must be a list of names", expected="list of str", got=type(columns).__name__
-        )
+    asked = None if columns is None else asked_names(columns)
     problems = list(row_problems(df))
     warnings: list[Problem] = []
     usable: list[str] = []
@@ -151,7 +144,7 @@ def preflight(df: pd.DataFrame, columns: Sequence[str] | None = None) -> Preflig
             Problem(None, "multiindex_columns", "the columns are a MultiIndex; flatten their names first")
         )
     else:
-        usable, found = usable_names(df, columns)
+        usable, found = usable_names(df, asked)
         problems += found
     for name in usable:
         column = df[name]

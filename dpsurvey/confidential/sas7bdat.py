@@ -39,7 +39,8 @@ def check_whole(path: Path) -> None:
         if size >= header_bytes + pages * page_bytes:
             return
         file.seek(header_bytes)
-        rows = _declared_rows(file.read(page_bytes), order, wide=head[32] == 0x33)
+        page = file.read(min(page_bytes, size))  # a damaged header may ask for any amount of memory
+        rows = _declared_rows(page, order, wide=head[32] == 0x33)
     whole_pages = max(0, size - header_bytes) // max(page_bytes, 1)
     raise _cut_short(
         path,

@@ -169,6 +169,8 @@ def _open_sas(source: Source) -> Source:
     """Fill in what pyreadstat says of the variables, with the encoding that works."""
     _, meta, encoding = _pyreadstat(source, metadataonly=True)
     names = list(meta.column_names)
+    if not names:  # damaged headers look like this too
+        raise _unreadable(source, "no variables")
     variables = tuple(
         Variable(
             name,

@@ -8,13 +8,16 @@ from dpsurvey.copula.chains import sample
 from dpsurvey.copula.coupling import product
 from dpsurvey.copula.inversion import build_inversion
 from dpsurvey.copula.joint import joint_draws
+from dpsurvey.copula.latent_radius import sample_with_radius
 from dpsurvey.copula.likelihood import tabulate
 from dpsurvey.copula.posterior import CorrelationPosterior
 from dpsurvey.copula.priors import PairPriors, add_priors, check_lkj, pair_densities
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from dpsurvey.privacy.release import Release
+from dpsurvey.texts import shown
 
-ENGINES = ("gibbs", "stan", "stan-direct")
+ENGINES = ("gibbs", "latent-radius", "stan", "stan-direct")
+_WITH_STAN = ("stan", "stan-direct")
 
 
 def bayes_na(
@@ -43,10 +46,12 @@ def bayes_na(
     chains : int, default 4
     seed : int, optional
         For reproducible draws. It has nothing to do with the noise of the release.
-    engine : {"gibbs", "stan", "stan-direct"}
-        What draws; the posterior is the same. "gibbs": the embedded sampler, the fastest and the only one that
-        needs nothing installed. "stan": NUTS through CmdStan on the tabulated likelihood. "stan-direct": the
-        paper's own program, which sums over all true counts at every step: minutes to hours.
+    engine : {"gibbs", "latent-radius", "stan", "stan-direct"}
+        What draws; the posterior is the same but for "latent-radius". "gibbs": the embedded sampler, the fastest.
+        "stan": NUTS through CmdStan on the tabulated likelihood. "stan-direct": the paper's own program, which sums
+        over all true counts at every step: minutes to hours. "latent-radius": for L-infinity noise, a check: it
+        carries the noise's unknown radius, which ties the counts together, where the others take each count's noise
+        for independent; effective draws of the radius are in ``info["radius_ess"]``.
     joint : bool, default True
         Also draw from the calibrated joint posterior, ``posterior.joint``, from which regressions are computed;
         with two variables it is the same and is left out.
@@ -102,7 +107,7 @@ def bayes_na(
     lkj, densities = check_lkj(lkj), pair_densities(release, informative)
     if engine != "gibbs" and (lkj != 1.0 or densities):
         raise ArgumentError(
-            "Stan's programs have the prior LKJ(1)",
+            "this engine has the prior LKJ(1)",
             expected="lkj=1 and no informative priors, or engine='gibbs'",
             got=f"engine={engine!r}",
         )
@@ -121,6 +126,10 @@ def bayes_na(
                 "sweeps_per_draw": sampled.sweeps_per_draw,
                 "joint_moves": sampled.joint_moves,
             },
+        )
+    elif engine == "latent-radius":
+        matrices, facts = sample_with_radius(
+            release, table, inversion, draws=draws, chains=chains, seed=seed, progress=progress
         )
     else:
         from dpsurvey.copula import stan
@@ -177,9 +186,9 @@ def check_options(draws: int, chains: int, engine: str, seed: int | None = None)
         )
     if seed is not None and seed < 0:
         raise ArgumentError("seed is below 0", expected="0 or more, or None", got=str(seed))
-    if engine not in ENGINES:
-        raise UnknownNameError("no such engine", expected=" or ".join(map(repr, ENGINES)), got=repr(engine))
-    if engine != "gibbs":
+    if not isinstance(engine, str) or engine not in ENGINES:
+        raise UnknownNameError("no such engine", expected=" or ".join(map(repr, ENGINES)), got=shown(engine))
+    if engine in _WITH_STAN:
         from dpsurvey.copula.cmdstan import find_cmdstan
 
         find_cmdstan()

@@ -94,6 +94,25 @@ class ConcordanceLaw:
         eta = np.clip(log_odds(R), -LARGEST_ETA, LARGEST_ETA)
         return self._integrate(noise, noisy, eta.ravel()).reshape(eta.shape)
 
+    def log_between(self, low: ArrayLike, high: ArrayLike, R: ArrayLike) -> NDArray[np.float64]:
+        """Return log Pr(low <= D <= high | R), elementwise with broadcasting.
+
+        Examples
+        --------
+        >>> law = ConcordanceLaw(100)
+        >>> law.log_between(1500, 1800, [0.0, 0.5]).round(4)
+        array([-10.706,  -0.369])
+        """
+        from scipy.special import betainc
+
+        a, b = self._beta(np.clip(log_odds(R), -LARGEST_ETA, LARGEST_ETA))
+        ends = np.subtract(low, 0.5), np.add(high, 0.5)
+        share_low, share_high = (np.clip(end / self.upper, 0.0, 1.0) for end in ends)
+        below = betainc(b, a, share_high) - betainc(b, a, share_low)  # D / upper is Beta(b, a)
+        above = betainc(a, b, 1.0 - share_low) - betainc(a, b, 1.0 - share_high)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(np.maximum(below, above), 0.0)))
+
     def tabulate(self, noise: NoiseLaw, noisy: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return nodes in eta and the log-likelihood there with two derivatives, of a quintic spline through it.
 

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsurvey.errors import ArgumentError
+from dpsurvey.texts import shown_setting
 
 SUMMARY_COLUMNS = ("mean", "sd", "lower", "upper", "ess_bulk", "ess_tail", "r_hat")
 _TAIL = (0.05, 0.95)
@@ -34,7 +35,7 @@ def check_prob(prob: float) -> float:
         raise ArgumentError(
             "prob is not a probability",
             expected="0 < prob < 1",
-            got=repr(prob),
+            got=shown_setting(prob),
             hint=f"for {prob:g}% intervals give prob={prob / 100:g}" if percentage else None,
         )
     return float(prob)

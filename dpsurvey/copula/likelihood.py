@@ -53,6 +53,9 @@ class SamplingLaw(Protocol):
     def log_likelihood(self, noise: NoiseLaw, noisy: int, R: ArrayLike) -> NDArray[np.float64]:
         """Return log Pr(noisy count | R), directly."""
 
+    def log_between(self, low: ArrayLike, high: ArrayLike, R: ArrayLike) -> NDArray[np.float64]:
+        """Return log Pr(low <= count <= high | R), elementwise."""
+
     def tabulate(self, noise: NoiseLaw, noisy: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return nodes in eta, and the log-likelihood with two derivatives there."""
 

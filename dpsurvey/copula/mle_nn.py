@@ -15,6 +15,7 @@ from dpsurvey.copula.peaks import log_integral
 from dpsurvey.errors import UnknownNameError
 from dpsurvey.privacy.mechanisms import NoiseLaw
 from dpsurvey.privacy.release import Release
+from dpsurvey.texts import shown
 
 ADJUSTMENTS = ("btgm", "tgm")
 _SUMMED_UP_TO = 200_000  # counts in the range of a posterior mean
@@ -88,9 +89,9 @@ def check_adjustment(adjust: str) -> None:
     ------
     UnknownNameError
     """
-    if adjust not in ADJUSTMENTS:
+    if not isinstance(adjust, str) or adjust not in ADJUSTMENTS:
         raise UnknownNameError(
-            "no such adjustment", expected=" or ".join(map(repr, ADJUSTMENTS)), got=repr(adjust)
+            "no such adjustment", expected=" or ".join(map(repr, ADJUSTMENTS)), got=shown(adjust)
         )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsurvey.copula.hermite import adaptive_nodes
-from dpsurvey.copula.tilting import tilt_to_mean, tilted_moments
+from dpsurvey.copula.tilting import log_share, tilt_to_mean, tilted_moments
 
 if TYPE_CHECKING:
     from dpsurvey.privacy.mechanisms import NoiseLaw
@@ -200,6 +200,22 @@ class QuadrantLaw:
         R = np.asarray(R, dtype=float)
         log_noise = noise.log_pmf(noisy, self.support)
         return np.asarray(logsumexp(log_noise + self.log_pmf(self.support, R[..., None]), axis=-1))
+
+    def log_between(self, low: ArrayLike, high: ArrayLike, R: ArrayLike) -> NDArray[np.float64]:
+        """Return log Pr(low <= T <= high | R), elementwise with broadcasting.
+
+        Examples
+        --------
+        >>> law = QuadrantLaw(100)
+        >>> law.log_between(20, 30, [0.0, 0.5]).round(4)
+        array([-0.0277, -2.2186])
+        """
+        first, last = np.subtract(low, self.lower), np.subtract(high, self.lower)
+        shares = [
+            log_share(self.log_weights, float(eta), int(a), int(b))
+            for a, b, eta in np.broadcast(first, last, log_odds(R))
+        ]
+        return np.array(shares).reshape(np.broadcast_shapes(first.shape, last.shape, np.shape(R)))
 
     def tabulate(self, noise: NoiseLaw, noisy: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return nodes in eta and the log-likelihood there with its first two derivatives.

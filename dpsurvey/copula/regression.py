@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from dpsurvey.copula.diagnostics import check_prob, equal_tailed, summarise
 from dpsurvey.copula.least_squares import regression_functionals
 from dpsurvey.copula.posterior import CorrelationPosterior
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from dpsurvey.texts import shown
 
 if TYPE_CHECKING:
     from dpsurvey.privacy.release import Release
@@ -298,7 +299,7 @@ def checked_predictors(y: str, on: Sequence[str]) -> tuple[str, ...]:
     Raises
     ------
     ArgumentTypeError
-        If `on` is one string, which would be read letter by letter.
+        If `y` is no name, or `on` no list of names: one string would be read letter by letter.
     ArgumentError
         If it is empty, repeats a name or holds `y`.
 
@@ -307,11 +308,20 @@ def checked_predictors(y: str, on: Sequence[str]) -> tuple[str, ...]:
     >>> checked_predictors("Kcal", ["Grain", "Veg"])
     ('Grain', 'Veg')
     """
-    if isinstance(on, str):
+    given: object = on
+    if isinstance(given, str | pd.Series | pd.DataFrame) or not isinstance(given, Iterable):
         raise ArgumentTypeError(
-            "on is not a sequence of names", expected="a list of str", got=repr(on), hint=f"on=[{on!r}]"
+            "on is not a sequence of names",
+            expected="a list of str",
+            got=shown(given),
+            hint=f"on=[{given!r}]" if isinstance(given, str) else None,
         )
     predictors = tuple(on)
+    strangers = [shown(name) for name in (y, *predictors) if not isinstance(name, str)]
+    if strangers:
+        raise ArgumentTypeError(
+            "y or on holds something that is no name", expected="str", got=", ".join(strangers)
+        )
     if not predictors:
         raise ArgumentError("on names no predictor", expected="one or more names", got="an empty sequence")
     if len(set(predictors)) < len(predictors):

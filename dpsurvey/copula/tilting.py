@@ -149,3 +149,15 @@ def tilt_to_mean(weights: NDArray[np.float64], mean: float, largest: float) -> f
             return step
         eta = step
     return eta
+
+
+@njit
+def log_share(weights: NDArray[np.float64], eta: float, first: int, last: int) -> float:
+    """Return the log of the share of the law tilted by eta that lies on first..last, whether in range or not."""
+    first, last = max(first, 0), min(last, weights.shape[0] - 1)
+    if first > last:
+        return -np.inf
+    peak, log_sum, _, _ = tilted_parts(weights[first : last + 1], NO_NOISE, eta)
+    top, log_total, _, _ = tilted_parts(weights, NO_NOISE, eta)
+    place = first + peak
+    return float(weights[place] - weights[top] + eta * (place - top) + log_sum - log_total)

@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Iterable
 from decimal import Context, Decimal, Inexact, localcontext
 from numbers import Real
+from typing import Any
 
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, LargeEpsilonWarning
 
 LARGE_EPSILON = 10.0
-_EXACT = Context(prec=1000, traps=[Inexact])  # room for sums of floats, digit for digit
+EXACT = Context(prec=2000, traps=[Inexact])  # room for sums of floats and of their squares, digit for digit
 
 
 def check_epsilon(epsilon: float, *, what: str = "epsilon") -> float:
@@ -76,10 +77,7 @@ def check_amount(amount: float, *, what: str = "epsilon") -> float:
             expected="a real number above 0, such as 1.0",
             got=type(given).__name__,
         )
-    try:
-        value = float(given)
-    except OverflowError:  # an integer or a fraction beyond all floats
-        value = math.inf
+    value = _as_float(given)
     if not (math.isfinite(value) and value > 0):
         raise ArgumentError(
             f"{what} must be finite and above 0",
@@ -113,10 +111,17 @@ def check_delta(delta: float) -> float:
         raise ArgumentTypeError(
             "delta is not a number", expected="0, or such as 1e-6", got=type(given).__name__
         )
-    value = float(given)
+    value = _as_float(given)
     if not 0.0 <= value < 1.0:
         raise ArgumentError("delta is not in [0, 1)", expected="0, or such as 1e-6", got=repr(value))
     return value
+
+
+def _as_float(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # an integer or a fraction beyond all floats
+        return math.inf if number > 0 else -math.inf
 
 
 def spendable(epsilon: float) -> float:
@@ -164,7 +169,7 @@ def total(amounts: Iterable[Decimal]) -> Decimal:
     >>> total([Decimal("0.1")] * 10), total([Decimal("1"), Decimal("1E-40")]) > 1
     (Decimal('1.0'), True)
     """
-    with localcontext(_EXACT):
+    with localcontext(EXACT):
         return sum(amounts, Decimal(0))
 
 
@@ -176,5 +181,5 @@ def difference(amount: Decimal, less: Decimal) -> Decimal:
     >>> difference(Decimal("1.0"), Decimal("0.9"))
     Decimal('0.1')
     """
-    with localcontext(_EXACT):
+    with localcontext(EXACT):
         return amount - less

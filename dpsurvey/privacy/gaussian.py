@@ -17,6 +17,7 @@ from dpsurvey.privacy.exact import discrete_gaussian, seeded
 from dpsurvey.privacy.laplace import LARGEST_SCALE, SMALLEST_SCALE, check_positive
 from dpsurvey.privacy.statistics import Statistic
 
+_SMALLEST_RHO, _LARGEST_RHO = 1e-60, 1e100  # between which OpenDP's conversion is asked
 _SUMMED_UP_TO = 50.0  # scales whose normalising constant is summed; beyond, the integral is exact to rounding
 
 
@@ -118,6 +119,32 @@ class DiscreteGaussian:
         ) and (self.privacy_map <= epsilon)
 
 
+def converted_epsilon(rho: float, delta: float) -> float:
+    """Return the epsilon at delta into which OpenDP converts a zCDP cost, rounded up; infinite beyond all floats.
+
+    The conversion is that of a release, applied to noise of scale 1 on a sensitivity that costs at least rho.
+
+    Parameters
+    ----------
+    rho : float
+        At least 0.
+    delta : float
+        Above 0.
+
+    Examples
+    --------
+    >>> round(converted_epsilon(0.1, 1e-6), 3)
+    2.142
+    """
+    if rho > _LARGEST_RHO:
+        return math.inf
+    rho = max(rho, _SMALLEST_RHO)
+    noise, sensitivity = _opendp_gaussian(1.0), math.sqrt(2.0 * rho)
+    while float(noise.map(sensitivity)) < rho:
+        sensitivity = math.nextafter(sensitivity, math.inf)
+    return _epsilon(1.0, sensitivity, delta)
+
+
 def _log_total(scale: float) -> float:
     """Return log of the sum of exp(-d^2 / (2 scale^2)) over all integers."""
     if scale > _SUMMED_UP_TO:
@@ -132,7 +159,7 @@ def _calibrate(sensitivity: float, epsilon: float, delta: float) -> tuple[float,
     largest = math.nextafter(sensitivity, math.inf)
 
     def cost(scale: float) -> float:
-        return float(_converted(scale).map(largest).epsilon(delta))
+        return _epsilon(scale, largest, delta)
 
     start = largest * math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon
     if start > LARGEST_SCALE:
@@ -150,6 +177,18 @@ def _calibrate(sensitivity: float, epsilon: float, delta: float) -> tuple[float,
         middle = math.sqrt(low * high)
         low, high = (low, middle) if cost(middle) <= epsilon else (middle, high)
     return high, float(_opendp_gaussian(high).map(largest)), cost(high)
+
+
+def _epsilon(scale: float, sensitivity: float, delta: float) -> float:
+    """Return the epsilon at delta of noise of a scale on a sensitivity."""
+    from opendp.mod import OpenDPException
+
+    try:
+        return float(_converted(scale).map(sensitivity).epsilon(delta))
+    except OpenDPException as error:
+        if error.variant != "Overflow":
+            raise
+        return math.inf  # so little noise that the conversion leaves the floats: more than any budget
 
 
 def _opendp_gaussian(scale: float) -> Any:

@@ -1,44 +1,44 @@
-"""The budget file: epsilon is reserved on disk, under a lock, before anything is computed from the rows.
+"""The budget file: privacy is reserved on disk, under a lock, before anything is computed from the rows.
 
-A ledger is a text file of JSON lines. The first line says which data set it belongs to and how much may be
-spent; each further line is one reservation and holds a hash of the line before it, and each line ends with a
-checksum of its own, so that accidental damage shows. It holds public facts alone: nothing in it is computed
-from rows. Whoever rewrites the whole file on purpose, or puts an old copy back, is found out only against the
-sequence numbers and hashes that releases carry.
+A ledger is a text file of JSON lines. The first says which data set it belongs to, how much may be spent, and how
+spending adds up; each further line is a reservation, or notes that the release of one was saved. Each line holds
+a hash of the line before it and ends with a checksum of its own.
+
+What this detects: accidental damage and partial edits, with the number of the line. Whoever rewrites the whole
+chain on purpose, cuts whole lines off its end, or puts an old copy back leaves a file that is consistent by itself;
+that is found out only against the sequence number and head hash that each release carries
+(:meth:`Ledger.check_release`), or against a head hash that was written down elsewhere. A copied ledger is another
+ledger. Nothing here is computed from rows.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from dpsurvey.atomic import atomic_write
-from dpsurvey.errors import (
-    ArgumentError,
-    ArgumentTypeError,
-    BudgetExceededError,
-    LedgerError,
-    MissingFileError,
-)
-from dpsurvey.privacy.budget import check_amount, check_epsilon, decimal, difference
-from dpsurvey.privacy.ledger_lines import (
-    check_lines,
-    header_record,
-    line_hash,
-    remaining_after,
-    spent_by,
-    to_line,
-)
-from dpsurvey.texts import is_text
+from dpsurvey.errors import ArgumentError, ArgumentTypeError, LedgerError, ReleaseExists, UnknownNameError
+from dpsurvey.privacy.budget import check_delta, check_epsilon, decimal
+from dpsurvey.privacy.ledger_accounts import ACCOUNTS, Account, PureAccount
+from dpsurvey.privacy.ledger_file import append, locked, make_file, read_file
+from dpsurvey.privacy.ledger_lines import Pages, line_hash, read_lines, split_lines, to_line
+from dpsurvey.privacy.ledger_records import Completion, Header, Reservation
+from dpsurvey.privacy.statistics import NEIGHBOURS
+from dpsurvey.texts import is_text, shown
 
-_LOCK_TIMEOUT = 60.0  # seconds
+if TYPE_CHECKING:
+    from dpsurvey.privacy.release import Release
+
+# Head of every reservation that this process made -> its ledger. A release is a public value and does not hold
+# the path of its ledger, yet saving it shall be noted there without being told.
+_PAID_HERE: dict[str, Path] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Ledger:
     Parameters
     ----------
     path : path-like
-        Kept without links and relative parts, so that one file has one lock whichever way it is reached.
+        Kept without links and relative parts.
 
     Examples
     --------
@@ -87,8 +87,17 @@ class Ledger:
         object.__setattr__(self, "path", _real_path(self.path))
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], *, dataset: str, budget: float) -> Ledger:
-        """Make the ledger of a data set.
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        dataset: str,
+        budget: float,
+        neighbours: str = NEIGHBOURS,
+        delta: float = 0.0,
+        accounting: str = "pure",
+    ) -> Ledger:
+        """Make the ledger of a data set; what is given here stays as it is for good.
 
         Parameters
         ----------
@@ -98,6 +107,15 @@ class Ledger:
             A public label of the data set, such as "NHANES 2017-18 diet".
         budget : float
             Total epsilon that may ever be spent on it.
+        neighbours : str
+            The rule by which tables are neighbours, which all entries share: the one of dpsurvey's releases.
+        delta : float, default 0
+            Total delta that may ever be spent (accounting "pure"), or at which rho is converted ("zcdp", where it
+            must be above 0). With 0, Gaussian releases are refused.
+        accounting : {"pure", "zcdp"}
+            How spending adds up: exact sums of epsilon and of delta, or of rho in zero-concentrated privacy,
+            epsilon^2 / 2 for a release with pure epsilon, converted to epsilon at `delta` as OpenDP converts it.
+            "zcdp" is for many releases, above all Gaussian ones.
 
         Raises
         ------
@@ -105,8 +123,9 @@ class Ledger:
             If the file exists.
         MissingFileError
             If its folder does not exist or cannot be written.
-        ArgumentError, ArgumentTypeError
-            If the label is empty or the budget is not a finite number above 0.
+        ArgumentError, ArgumentTypeError, UnknownNameError
+            If the label is empty, the budget not a finite number above 0, or delta not in [0, 1) or 0 with "zcdp";
+            if the neighbour rule or the accounting is unknown.
 
         Warns
         -----
@@ -115,16 +134,11 @@ class Ledger:
         """
         if not is_text(dataset) or not dataset.strip():
             raise ArgumentError("the data set has no label", expected="text such as 'NHANES 2017-18 diet'")
+        if not is_text(neighbours) or neighbours != NEIGHBOURS:
+            raise UnknownNameError("no such neighbour rule", expected=repr(NEIGHBOURS), got=shown(neighbours))
+        account = _account(accounting, check_epsilon(budget, what="budget"), check_delta(delta))
         ledger = cls(_real_path(path))
-        header = header_record(str(dataset), decimal(check_epsilon(budget, what="budget")))
-        with ledger._locked():
-            if ledger.path.exists():
-                raise LedgerError(
-                    f"{ledger.path.name} exists already, and what was spent must not be forgotten",
-                    hint="open it with Ledger.open(path), or choose another file for another data set",
-                )
-            with atomic_write(ledger.path, "wb") as file:
-                file.write(to_line(header))
+        make_file(ledger.path, to_line(Header(str(dataset), account, str(neighbours)).to_record()))
         return ledger
 
     @classmethod
@@ -145,31 +159,69 @@ class Ledger:
     @property
     def dataset(self) -> str:
         """Label of the data set."""
-        return str(self._read()[0]["dataset"])
+        return self._read().header.dataset
+
+    @property
+    def accounting(self) -> str:
+        """How spending adds up: "pure" or "zcdp"."""
+        return self._read().account.name
 
     @property
     def budget(self) -> Decimal:
         """Total epsilon that may ever be spent."""
-        return Decimal(self._read()[0]["budget"])
+        return self._read().account.budget
+
+    @property
+    def delta(self) -> Decimal:
+        """Total delta that may ever be spent, or at which rho is converted."""
+        return self._read().account.delta
+
+    @property
+    def neighbours(self) -> str:
+        """The neighbour rule that all entries share."""
+        return self._read().header.neighbours
 
     @property
     def spent(self) -> Decimal:
-        """Epsilon reserved so far, whether or not its release was ever saved."""
-        return spent_by(self._read())
+        """Epsilon reserved so far, whether or not its release was ever saved; with "zcdp", what rho converts to."""
+        pages = self._read()
+        return pages.account.spent(pages.costs)
 
     @property
     def remaining(self) -> Decimal:
-        """Epsilon that can still be spent."""
-        return remaining_after(self._read())
+        """Epsilon of one more release with pure epsilon that fits, never overstated."""
+        pages = self._read()
+        return pages.account.remaining(pages.costs)
 
-    def reserve(self, epsilon: float, spec: Mapping[str, Any]) -> Receipt:
+    @property
+    def head(self) -> str:
+        """SHA-256 of the last line: written down elsewhere, it shows that the file was not put back since."""
+        return self._read().head
+
+    def reserve(
+        self,
+        epsilon: float,
+        spec: Mapping[str, Any],
+        *,
+        delta: float = 0.0,
+        rho: float | None = None,
+        neighbours: str = NEIGHBOURS,
+        again: bool = False,
+    ) -> Receipt:
         """Write a reservation to disk, or refuse it.
 
         Parameters
         ----------
-        epsilon : float
+        epsilon, delta : float
+            The guarantee of the release it is for.
         spec : mapping
-            Public facts of the release it is for (variables, n, statistic, mechanism), JSON values.
+            Public facts of that release (variables, n, statistic, mechanism and so on), JSON values.
+        rho : float, optional
+            What it costs in zero-concentrated privacy; for one with pure epsilon it follows from epsilon.
+        neighbours : str
+            The neighbour rule of the guarantee.
+        again : bool
+            Reserve also where a release with the same facts was saved and is still there.
 
         Returns
         -------
@@ -177,109 +229,230 @@ class Ledger:
 
         Raises
         ------
+        ReleaseExists
+            If one was, and `again` is False; nothing is written then.
         BudgetExceededError
             If more is asked for than remains; nothing is written then.
         LedgerError, MissingFileError
-            If the ledger is damaged or gone.
+            If the ledger is damaged or gone, or cannot add up such a release or its neighbour rule.
         """
-        requested = decimal(check_amount(epsilon))
-        with self._locked():
-            lines = self._lines()
-            records = check_lines(lines, self.path.name)
-            _check_enough(records, requested)
-            line = to_line(
-                {
-                    "sequence": len(records),
-                    "epsilon": str(requested),
-                    "spec": dict(spec),
-                    "previous": line_hash(lines[-1]),
-                }
+        with locked(self.path) as file:
+            content = file.readall()
+            pages = self._pages(content)
+            if neighbours != pages.header.neighbours:
+                raise LedgerError(
+                    "the ledger adds up entries of another neighbour rule",
+                    expected=pages.header.neighbours,
+                    got=shown(neighbours),
+                    hint="convert the cost to the ledger's rule first",
+                )
+            cost = pages.account.cost(epsilon, delta, rho)
+            entry = Reservation(len(pages.reservations) + 1, cost, dict(spec))
+            line = to_line(entry.to_record(pages.head, pages.account))
+            if not again:
+                self._refuse_repeated(pages, entry)
+            pages.account.check(pages.costs, cost, pages.header.dataset)
+            self._append(file, content, line)
+        receipt = Receipt(pages.header.dataset, entry.sequence, line_hash(line))
+        _PAID_HERE[receipt.head] = self.path
+        return receipt
+
+    def complete(self, release: Release, path: str | os.PathLike[str]) -> None:
+        """Note that a release was saved, so that the same is not made again by mistake.
+
+        Parameters
+        ----------
+        release : Release
+            One that this ledger paid for.
+        path : path-like
+            The saved file, whose checksum is noted.
+
+        Raises
+        ------
+        LedgerError, MissingFileError
+            If the release was not paid for here, or the ledger is damaged, rolled back or gone.
+        """
+        saved = _real_path(path)
+        sha256 = _digest(saved)
+        if sha256 is None:
+            raise LedgerError(f"{saved.name} is not there", expected="the saved release")
+        with locked(self.path) as file:
+            content = file.readall()
+            pages = self._pages(content)
+            entry = self._paid(pages, release)
+            note = Completion(entry.sequence, os.path.relpath(saved, self.path.parent), sha256)
+            if note not in pages.completions:
+                self._append(file, content, to_line(note.to_record(pages.head)))
+
+    def verify(self) -> None:
+        """Check the ledger from first to last line, and that no more is reserved than its budget.
+
+        Raises
+        ------
+        LedgerError
+            With the number of the line that is damaged.
+        MissingFileError
+            If it is gone.
+        """
+        pages = self._read()
+        if not pages.account.holds(pages.costs):
+            raise LedgerError(
+                f"{self.path.name} has reservations above its budget",
+                expected=f"at most {pages.account.budget}",
+                got=str(pages.account.spent(pages.costs)),
+                hint="no version of dpsurvey writes this: the file was edited",
             )
-            self._append(line, sum(map(len, lines)))
-        return Receipt(records[0]["dataset"], len(records), line_hash(line))
+
+    def check_release(self, release: Release) -> None:
+        """Check that the ledger still holds the reservation that a release was paid with, as the release says it.
+
+        A ledger that was rewritten, or rolled back to before the release, is consistent by itself and shows only
+        here. Changes after the release's own line show only against later releases.
+
+        Raises
+        ------
+        LedgerError
+            If the release carries no receipt, or one that does not fit.
+        """
+        self._paid(self._read(), release)
 
     def summary(self) -> pd.DataFrame:
-        """Return one row a reservation: sequence, epsilon, what remained after it, and what it was for."""
-        header, *entries = self._read()
-        remaining, rows = Decimal(header["budget"]), []
-        for number, entry in enumerate(entries, start=1):
-            remaining = difference(remaining, Decimal(entry["epsilon"]))
-            spec = {key: str(value) for key, value in entry["spec"].items()}
-            rows.append(spec | {"sequence": number, "epsilon": entry["epsilon"], "remaining": str(remaining)})
-        first = ["sequence", "epsilon", "remaining"]
+        """Return one row a reservation.
+
+        Returns
+        -------
+        pandas.DataFrame
+            sequence, epsilon, delta, rho (with "zcdp"), remaining after it (see :attr:`remaining`), file (where its
+            release was saved last, as seen from the ledger's folder; empty if that was never noted), and the facts
+            of what it was for. Amounts are texts, digit for digit.
+        """
+        pages = self._read()
+        account, costs = pages.account, pages.costs
+        files = {note.sequence: note.file for note in pages.completions}
+        rows = []
+        for number, (entry, cost) in enumerate(zip(pages.reservations, costs, strict=True), start=1):
+            amounts = {"epsilon": str(cost.epsilon), "delta": str(cost.delta)}
+            if account.uses_rho:
+                amounts["rho"] = str(cost.rho)
+            amounts["remaining"] = str(account.remaining(costs[:number]))
+            file = files.get(number, "").encode(errors="backslashreplace").decode()
+            spec = {key: str(value) for key, value in entry.spec.items()}
+            rows.append(spec | {"sequence": number, **amounts, "file": file})
+        rho = ["rho"] if account.uses_rho else []
+        first = ["sequence", "epsilon", "delta", *rho, "remaining", "file"]
         others = dict.fromkeys(key for row in rows for key in row if key not in first)
         return pd.DataFrame(rows, columns=first + list(others))
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold an inter-process lock on the ledger, a file beside it."""
-        from filelock import FileLock, Timeout
+    def status(self) -> str:
+        """Return in one line how the ledger stands."""
+        pages = self._read()
+        return f"ledger {self.path.name}: {pages.header.dataset!r}, {pages.account.describe(pages.costs)}"
 
-        if not self.path.parent.is_dir():
-            raise MissingFileError(
-                f"the folder of {self.path.name} does not exist",
-                got=str(self.path.parent),
-                hint="create it first",
-            )
-        lock = FileLock(f"{self.path}.lock", timeout=_LOCK_TIMEOUT)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise LedgerError(
-                f"{self.path.name} is locked by another process",
-                hint="wait until its release is made, then try again",
-            ) from None
-        except OSError as error:
-            raise MissingFileError(
-                f"{self.path.name} cannot be locked: {error.strerror}",
-                expected="a folder in which a lock file can be written",
-                got=str(self.path.parent),
-            ) from None
-        try:
-            yield
-        finally:
-            lock.release()
+    def _read(self) -> Pages:
+        return self._pages(read_file(self.path))
 
-    def _append(self, line: bytes, end: int) -> None:
-        """Write a line after the complete ones, which end at byte `end`, and wait until it is on disk.
+    def _pages(self, content: bytes) -> Pages:
+        pages = read_lines(split_lines(content), self.path.name)
+        if pages.header.neighbours != NEIGHBOURS:
+            raise LedgerError("the ledger uses another neighbour rule", expected=NEIGHBOURS)
+        return pages
 
-        What follows them is a last line without its newline: a reservation that never returned, so nothing was
-        released on it.
+    def _append(self, file: FileIO, content: bytes, line: bytes) -> None:
+        """Write a line after the finished ones; what follows them never returned and is dropped."""
+        finished = b"".join(split_lines(content))
+        if content.startswith(finished):
+            append(file, len(finished), line, self.path.name)
+        else:  # the last line had lost its newline
+            append(file, len(finished) - 1, b"\n" + line, self.path.name)
+
+    def _paid(self, pages: Pages, release: Release) -> Reservation:
+        """Return the reservation a release was paid with.
+
+        Raises
+        ------
+        LedgerError
         """
-        try:
-            with self.path.open("r+b") as file:
-                file.truncate(end)
-                file.seek(end)
-                file.write(line)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
+        receipt = release.ledger
+        if receipt is None:
+            raise LedgerError("the release carries no receipt: it was made without a ledger")
+        number, name = int(receipt["sequence"]), self.path.name
+        if receipt["dataset"] != pages.header.dataset:
             raise LedgerError(
-                f"{self.path.name} cannot be written: {error.strerror}", hint="nothing was released"
-            ) from None
+                "the release was paid from the ledger of another data set",
+                expected=repr(pages.header.dataset),
+                got=shown(receipt["dataset"]),
+            )
+        if number > len(pages.reservations):
+            raise LedgerError(
+                f"{name} ends before the reservation of the release: it was rolled back to an older state",
+                expected=f"reservation {number}",
+                got=f"{len(pages.reservations)} reservations",
+                hint="put the newest copy back; until then the remaining budget is overstated",
+            )
+        entry = pages.reservations[number - 1]
+        if receipt["head"] != pages.heads[number - 1]:
+            raise LedgerError(
+                f"line {pages.lines[number - 1]} of {name} is not what the release was paid with: the ledger was "
+                "rewritten, or rolled back and spent from again",
+                expected=f"head {receipt['head']}",
+                got=f"head {pages.heads[number - 1]}",
+            )
+        cost = entry.cost.epsilon, entry.cost.delta
+        if cost != (decimal(release.epsilon), decimal(release.delta)) or entry.spec != release.spec():
+            raise LedgerError(
+                f"the release does not say what line {pages.lines[number - 1]} of {name} reserved",
+                hint="it was changed after it was made",
+            )
+        return entry
 
-    def _lines(self) -> list[bytes]:
-        """Return the complete lines of the file, newlines included, byte for byte."""
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            raise MissingFileError(
-                f"no ledger at {self.path}",
-                expected="a file made with Ledger.create",
-                hint="Ledger.create(path, dataset=..., budget=...) fixes the total once for the data set",
-            ) from None
-        except OSError as error:
-            raise LedgerError(f"{self.path.name} cannot be read: {error.strerror}") from None
-        return [line + b"\n" for line in content.split(b"\n")[:-1]]
+    def _refuse_repeated(self, pages: Pages, wanted: Reservation) -> None:
+        """Refuse what was made and saved before, where the file is still as it was saved.
 
-    def _read(self) -> list[dict[str, Any]]:
-        """Return the header and the reservations, checked."""
-        return check_lines(self._lines(), self.path.name)
+        This leaks nothing: what is compared are public facts of the request, and a checksum of a file that may
+        leave the building. Nothing depends on rows.
+
+        Raises
+        ------
+        ReleaseExists
+        """
+        for note in reversed(pages.completions):
+            entry = pages.reservations[note.sequence - 1]
+            if (entry.cost, entry.spec) != (wanted.cost, wanted.spec):
+                continue
+            path = Path(os.path.normpath(self.path.parent / note.file))
+            if _digest(path) == note.sha256:
+                raise ReleaseExists(
+                    "the same release was made and saved before; nothing was spent now",
+                    got=str(path),
+                    hint="Release.load(path) reads it at no cost; again=True (--again) spends epsilon on another draw",
+                )
 
 
 def as_ledger(ledger: Ledger | str | os.PathLike[str]) -> Ledger:
     """Return a ledger given itself or its path."""
     return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+
+
+def payer(release: Release) -> Ledger | None:
+    """Return the ledger that paid for a release, if that was done in this process."""
+    path = None if release.ledger is None else _PAID_HERE.get(str(release.ledger["head"]))
+    return None if path is None else Ledger(path)
+
+
+def _account(accounting: str, budget: float, delta: float) -> Account:
+    kind = ACCOUNTS.get(accounting) if isinstance(accounting, str) else None
+    if kind is None:
+        raise UnknownNameError(
+            "no such accounting", expected=" or ".join(map(repr, ACCOUNTS)), got=shown(accounting)
+        )
+    if not delta and kind is not PureAccount:
+        raise ArgumentError(
+            "rho converts to epsilon at a delta above 0 only",
+            expected="delta above 0, such as 1e-6",
+            got=repr(delta),
+            hint="accounting='pure' needs none",
+        )
+    return kind(decimal(budget), decimal(delta) if delta else Decimal(0))
 
 
 def _real_path(path: object) -> Path:
@@ -290,13 +463,12 @@ def _real_path(path: object) -> Path:
     return Path(os.path.realpath(os.fsdecode(path)))
 
 
-def _check_enough(records: list[dict[str, Any]], requested: Decimal) -> None:
-    remaining = remaining_after(records)
-    if requested > remaining:
-        raise BudgetExceededError(
-            f"requested epsilon {requested}, remaining {remaining}: {difference(requested, remaining)} too much",
-            expected=f"at most {remaining}",
-            got=str(requested),
-            hint=f"the budget of {records[0]['dataset']!r} is {records[0]['budget']}; what is spent stays "
-            "spent. A saved release can be loaded and analysed as often as you like at no cost.",
-        )
+def _digest(path: Path) -> str | None:
+    """Return the SHA-256 of a file, None where there is none."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None

@@ -1,35 +1,62 @@
-"""The lines of a ledger file: how a record is written, and what a damaged one looks like.
+"""The lines of a ledger file: how a record is written, what a damaged one looks like, what they say together.
 
-The first record is the header; each further one is a reservation, with its sequence number and the hash of the
-line before it. Every line ends with a checksum of its own, so that damage to the last one shows too.
+Each record is a line of JSON that ends with a checksum of its own, so that damage to the last one shows too, and
+each but the first holds the hash of the line before it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
+import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from dataclasses import dataclass, field
 from typing import Any
 
 from dpsurvey.errors import ArgumentTypeError, LedgerError
-from dpsurvey.privacy.budget import decimal, difference, total
-from dpsurvey.privacy.statistics import NEIGHBOURS
-from dpsurvey.texts import is_text
+from dpsurvey.privacy.ledger_accounts import Account, Cost
+from dpsurvey.privacy.ledger_records import Completion, Header, Reservation
 
-_VERSION = 1
 _CHECKSUM = "sha256"  # key of a line's checksum, last in the line
+# The end of a line that was written to its last brace, and perhaps one byte in the place of its newline.
+_WHOLE = re.compile(rb'"sha256": "[^"]{64}"\}.?\Z', re.DOTALL)
 
 
-def header_record(dataset: str, budget: Decimal) -> dict[str, Any]:
-    """Return the first record of a ledger."""
-    return {
-        "dpsurvey_ledger": _VERSION,
-        "dataset": dataset,
-        "budget": str(budget),
-        "neighbours": NEIGHBOURS,
-    }
+@dataclass(slots=True)
+class Pages:
+    """What the lines of a ledger say.
+
+    Parameters
+    ----------
+    header : Header
+    head : str
+        Hash of the last line.
+    reservations : list of Reservation
+        In order, the first being number 1.
+    heads : list of str
+        Hash of each reservation's line.
+    lines : list of int
+        Number of that line, from 1.
+    completions : list of Completion
+        In order.
+    """
+
+    header: Header
+    head: str
+    reservations: list[Reservation] = field(default_factory=list)
+    heads: list[str] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    completions: list[Completion] = field(default_factory=list)
+
+    @property
+    def account(self) -> Account:
+        """The budget and how spending adds up."""
+        return self.header.account
+
+    @property
+    def costs(self) -> list[Cost]:
+        """What each reservation costs."""
+        return [reservation.cost for reservation in self.reservations]
 
 
 def to_line(record: Mapping[str, Any]) -> bytes:
@@ -59,23 +86,33 @@ def line_hash(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 
-def spent_by(records: Sequence[Mapping[str, Any]]) -> Decimal:
-    """Return the exact sum of all reservations."""
-    return total(Decimal(record["epsilon"]) for record in records[1:])
+def split_lines(content: bytes) -> list[bytes]:
+    r"""Return the lines of a ledger, each with its newline, without a last one that was never finished.
+
+    A writer is told that its line is on disk only when all of it is, the newline included. So a last line that
+    breaks off never returned: nothing was released on it, it counts as nothing, and the next writer overwrites
+    it. A last line that lacks nothing but its newline counts as spent: it may have returned, and lost the
+    newline to an editor.
+
+    Examples
+    --------
+    >>> line = to_line({"epsilon": "0.5"})
+    >>> split_lines(line + line[:20]) == split_lines(line) == split_lines(line.rstrip()) == [line]
+    True
+    """
+    *lines, last = content.split(b"\n")
+    if _WHOLE.search(last):
+        lines.append(last)
+    return [line + b"\n" for line in lines]
 
 
-def remaining_after(records: Sequence[Mapping[str, Any]]) -> Decimal:
-    """Return exactly what is left of the budget."""
-    return difference(Decimal(records[0]["budget"]), spent_by(records))
-
-
-def check_lines(lines: Sequence[bytes], name: str) -> list[dict[str, Any]]:
-    """Return the records of a ledger's lines, header first, without their checksums.
+def read_lines(lines: Sequence[bytes], name: str) -> Pages:
+    """Return what the lines of a ledger say.
 
     Parameters
     ----------
     lines : sequence of bytes
-        Complete lines, newlines included.
+        As :func:`split_lines` returns them.
     name : str
         Of the file, for messages.
 
@@ -86,31 +123,68 @@ def check_lines(lines: Sequence[bytes], name: str) -> list[dict[str, Any]]:
     """
     if not lines:
         raise LedgerError(f"{name} is empty", expected="a file made with Ledger.create")
-    records = [_parse(line, number, name) for number, line in enumerate(lines, start=1)]
-    _check_header(records[0], name)
-    for number, record in enumerate(records[1:], start=1):
-        _check_entry(record, number, line_hash(lines[number - 1]), name)
-    return records
+    try:
+        pages = Pages(Header.from_record(_parse(lines[0])), line_hash(lines[0]))
+    except ValueError as problem:
+        raise _damaged(name, 1, problem) from None
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            _add(pages, _parse(line), line, number)
+        except ValueError as problem:
+            raise _damaged(name, number, problem) from None
+    return pages
 
 
-def _damaged(name: str, number: int, why: str) -> LedgerError:
+def _add(pages: Pages, record: dict[str, Any], line: bytes, number: int) -> None:
+    """Add what an entry says.
+
+    Raises
+    ------
+    ValueError
+        With what is wrong.
+    """
+    if record.get("previous") != pages.head:
+        raise ValueError("does not follow from the line before it")
+    sequence = record.get("sequence")
+    if not isinstance(sequence, int) or isinstance(sequence, bool):
+        raise ValueError("has no number")
+    pages.head = line_hash(line)
+    last = len(pages.reservations)
+    if record.get("record") == "reservation" and sequence == last + 1:
+        pages.reservations.append(Reservation.from_record(record, pages.account))
+        pages.heads.append(pages.head)
+        pages.lines.append(number)
+    elif record.get("record") == "completed" and 1 <= sequence <= last:
+        pages.completions.append(Completion.from_record(record))
+    else:
+        raise ValueError("has a number that does not follow")
+
+
+def _damaged(name: str, number: int, problem: ValueError) -> LedgerError:
     return LedgerError(
-        f"line {number} of {name} {why}",
+        f"line {number} of {name} {problem}",
         expected="lines written by dpsurvey, untouched",
         hint="restore the file from a backup that is not older than the last release",
     )
 
 
-def _parse(line: bytes, number: int, name: str) -> dict[str, Any]:
+def _parse(line: bytes) -> dict[str, Any]:
+    """Return the record of a line, without its checksum.
+
+    Raises
+    ------
+    ValueError
+        With what is wrong.
+    """
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        raise _damaged(name, number, "is not JSON") from None
+        raise ValueError("is not JSON") from None
     if not isinstance(record, dict):
-        raise _damaged(name, number, "is not a record")
+        raise ValueError("is not a record")
     record.pop(_CHECKSUM, None)
     if not _is_written_as(record, line):
-        raise _damaged(name, number, "was changed after it was written")
+        raise ValueError("was changed after it was written")
     return record
 
 
@@ -119,32 +193,3 @@ def _is_written_as(record: Mapping[str, Any], line: bytes) -> bool:
         return to_line(record) == line
     except (ArgumentTypeError, RecursionError):  # it holds NaN, or is deeper than any record
         return False
-
-
-def _check_header(header: dict[str, Any], name: str) -> None:
-    if header.get("dpsurvey_ledger") != _VERSION:
-        raise _damaged(name, 1, f"is not the header of a version {_VERSION} ledger")
-    if set(header) != {"dpsurvey_ledger", "dataset", "budget", "neighbours"}:
-        raise _damaged(name, 1, "lacks a field or has one too many")
-    if not (is_text(header["dataset"]) and _is_amount(header["budget"])):
-        raise _damaged(name, 1, "has no valid data set or budget")
-    if header["neighbours"] != NEIGHBOURS:
-        raise LedgerError("the ledger uses another neighbour rule", expected=NEIGHBOURS)
-
-
-def _check_entry(record: dict[str, Any], number: int, previous: str, name: str) -> None:
-    if set(record) != {"sequence", "epsilon", "spec", "previous"} or not isinstance(record["spec"], dict):
-        raise _damaged(name, number + 1, "lacks a field or has one too many")
-    if record["previous"] != previous or record["sequence"] != number:
-        raise _damaged(name, number + 1, "does not follow from the line before it")
-    if not _is_amount(record["epsilon"]):
-        raise _damaged(name, number + 1, "has no valid epsilon")
-
-
-def _is_amount(text: Any) -> bool:
-    """Whether a text is an amount as dpsurvey writes it: the shortest digits of a float above 0."""
-    try:
-        value = float(text) if isinstance(text, str) else math.nan
-    except ValueError:
-        return False
-    return math.isfinite(value) and value > 0 and text == str(decimal(value))

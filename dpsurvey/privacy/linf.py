@@ -35,6 +35,7 @@ from dpsurvey.privacy.radius import RadiusWeights, draw_radius
 from dpsurvey.privacy.statistics import Statistic
 
 _LARGEST_NOISE = 2.0**52  # the noise must fit 64-bit integers
+_LARGEST_BUDGET = 2.0**52  # no noise at all but for a chance of exp(-2**52) at sensitivity 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class LInfinity:
         >>> LInfinity.build(QuadrantCounts(n=500, p=3), 1.0)
         LInfinity(budget=1.0, sensitivities=(1, 1, 1))
         """
-        law = cls(spendable(epsilon), statistic.sensitivities)
+        law = cls(min(spendable(epsilon), _LARGEST_BUDGET), statistic.sensitivities)
         smallest = law.unit * len(law.sensitivities) / _LARGEST_NOISE
         if law.budget < smallest:
             raise ArgumentError(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 _FEW = 2**17  # radii that are summed one by one
 _CELLS = 16  # cells per unit of decay where they are not
+_STEEP = 40.0  # decay over a cell that is not integrated
 _LEGENDRE = np.polynomial.legendre.leggauss(6)
 
 Array = NDArray[np.float64]
@@ -83,7 +84,7 @@ def marginal_noise(
     """
     rate, m = budget / unit, wide + narrow
     edges = _edges(rate, unit, m)
-    radius, log_weight = _nodes(edges)
+    radius, log_weight = _nodes(edges, rate, m)
     log_wide = np.log(2.0 * radius + 1.0)
     if edges[1] - edges[0] <= unit:
         whole = np.broadcast_to(np.floor(edges[:-1, None] / unit), radius.shape)
@@ -118,26 +119,33 @@ def marginal_noise(
 
 def _edges(rate: float, unit: int, m: int) -> Array:
     """Return integers that cut the radii into cells, the multiples of the unit among them unless cells are larger."""
-    end = (2.0 * m + 80.0) / rate + unit  # from there on weights fall at least like exp(-rate K / 2)
+    reach = (2.0 * m + 80.0) / rate  # from there on weights fall at least like exp(-rate K / 2)
+    end = math.ceil(reach) + unit
     if end <= _FEW:
-        return np.arange(math.ceil(end) + 1, dtype=float)
+        return np.arange(end + 1, dtype=float)
     cell = 1.0 / (_CELLS * rate)
     if cell >= unit:
         cell = math.floor(cell / unit) * unit
         return np.asarray(np.arange(math.ceil(end / cell) + 1) * cell, dtype=float)
-    parts = math.ceil(unit / cell)
-    within = np.unique(np.floor(unit * np.arange(parts) / parts))
+    parts = math.ceil(min(unit, reach) / cell)  # where reach < unit the rest of each unit is one long cell
+    within = np.unique(np.floor(min(unit, reach) * np.arange(parts) / parts))
     return np.asarray((np.arange(math.ceil(end / unit) + 1)[:, None] * unit + within).ravel(), dtype=float)
 
 
-def _nodes(edges: Array) -> tuple[Array, Array]:
+def _nodes(edges: Array, rate: float, m: int) -> tuple[Array, Array]:
     """Return radii in each cell a..b-1 and log weights with which they stand for its integers, shape (cells, nodes).
 
     By the midpoint rule the sum over a..b-1 is the integral from a - 1/2 to b - 1/2, done by Gauss and Legendre.
+    A long cell over which nothing is left stands at its first integer, with a geometric series for the others.
     """
-    if np.all(np.diff(edges) == 1.0):
-        return edges[:-1, None], np.zeros((len(edges) - 1, 1))
+    start, width = edges[:-1, None], np.diff(edges)[:, None]
+    if np.all(width == 1.0):
+        return start, np.zeros((len(edges) - 1, 1))
     nodes, weights = _LEGENDRE
-    half = np.diff(edges)[:, None] / 2.0
-    middle = (edges[:-1] + edges[1:])[:, None] / 2.0 - 0.5
-    return middle + half * nodes, np.log(half * weights)
+    radius = start + (width - 1.0) / 2.0 + width / 2.0 * nodes
+    log_weight = np.log(width / 2.0 * weights)
+    log_ratio = np.minimum(m * np.log1p(1.0 / (start + 0.5)) - rate, -rate / 2.0)
+    series = -np.log(-np.expm1(log_ratio))
+    first = (width == 1.0) | (width * rate > _STEEP)
+    log_first = np.where(width == 1.0, 0.0, series) - math.log(len(nodes))
+    return np.where(first, start, radius), np.where(first, log_first, log_weight)

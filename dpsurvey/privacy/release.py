@@ -13,8 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsurvey.atomic import atomic_write
-from dpsurvey.errors import MissingFileError, ReleaseFormatError
+from dpsurvey.errors import DpsurveyError, LedgerError, MissingFileError, ReleaseFormatError
 from dpsurvey.privacy.budget import written
+from dpsurvey.privacy.ledger import Ledger, as_ledger, payer
 from dpsurvey.privacy.mechanisms import Mechanism, load_mechanism
 from dpsurvey.privacy.release_check import check_release, is_integer
 from dpsurvey.privacy.statistics import Statistic, make_statistic
@@ -186,16 +187,66 @@ class Release:
         arguments: dict[str, Any] = {n: tuple(values[n]) if n in tuples else values[n] for n in names}
         return cls(**arguments)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the release as JSON; the file is whole or absent.
+    def spec(self) -> dict[str, Any]:
+        """Return the public facts by which a ledger knows the same request again, as JSON values.
+
+        They are fixed before anything is computed from rows: no count, and no hash of data, is among them. What
+        it costs and the data set's label stand beside them in the ledger.
+        """
+        return {
+            "variables": list(self.variables),
+            "n": self.n,
+            "statistic": self.statistic,
+            "mechanism": self.mechanism,
+            "coarse": list(self.coarse),
+            "filters": list(self.filters),
+            "rounding": self.rounding,
+            "key_seed": self.key_seed,
+            "secure": self.secure,
+        }
+
+    def save(
+        self, path: str | os.PathLike[str], *, ledger: Ledger | str | os.PathLike[str] | None = None
+    ) -> Path:
+        """Write the release as JSON, whole or not at all, and note in its ledger where it is.
+
+        With that note the ledger keeps the same release from being made, and paid for, again by mistake.
+
+        Parameters
+        ----------
+        path : path-like
+        ledger : Ledger or path, optional
+            The ledger that paid for it. By default the one it was made with in this process, if any; a release
+            that was loaded from a file is just written.
 
         Returns
         -------
         pathlib.Path
+
+        Raises
+        ------
+        MissingFileError
+            If the file cannot be written.
+        LedgerError
+            If `ledger` did not pay for this release, before anything is written; or if the file is saved but its
+            ledger, being damaged, rolled back or gone, cannot note it.
         """
+        book = payer(self) if ledger is None else as_ledger(ledger)
+        if ledger is not None and book is not None:
+            book.check_release(self)
         with atomic_write(path) as file:
             json.dump(self.to_dict(), file, indent=1, allow_nan=False)
             file.write("\n")
+        if book is not None:
+            try:
+                book.complete(self, path)
+            except DpsurveyError as error:
+                raise LedgerError(
+                    f"{Path(path).name} is saved, but its ledger cannot note it: {error.detail}",
+                    expected=error.expected,
+                    got=error.got,
+                    hint=error.hint,
+                ) from None
         return Path(path)
 
     @classmethod

@@ -5,19 +5,22 @@
 #' further cost.
 #'
 #' The noise comes from the operating system. [set.seed()] does not reach it, and calling again gives another
-#' release and spends epsilon again.
+#' release and spends epsilon again; with a ledger that is refused while the saved file of the first is there,
+#' unless `again` says so.
 #'
 #' @param data a data.frame of complete rows, one a person: numbers, logicals or ordered factors.
 #' @param epsilon privacy loss of the whole release, over all pairs.
 #' @param columns the variables, two or more; all columns by default.
 #' @param id name of the column that identifies persons (recommended: ties are broken by keys that follow the
 #'   id), or `NULL` for the row's position.
-#' @param mechanism `"geometric"` or `"rgm"` (range-preserving).
+#' @param mechanism `"geometric"`, `"rgm"` (range-preserving), or `"gaussian"`, which needs `delta`.
 #' @param statistic `"quadrant"`.
 #' @param key_seed seed of the tie-breaking keys, the same in all releases of a data set; public. `NULL` takes
 #'   the default.
 #' @param ledger path of a budget file made by [dp_ledger()]; without one a warning says that nothing keeps
 #'   count.
+#' @param delta above 0, such as `1e-6`, for Gaussian noise alone; the ledger must have been made with a delta.
+#' @param again spend epsilon on another draw of a release that was made and saved before.
 #' @return a `dp_release`: `json` (the release itself), `variables`, `n`, `epsilon`, `counts` (a data.frame of
 #'   noisy counts) and `statement` (a paragraph for a methods section).
 #' @export
@@ -28,11 +31,11 @@
 #' release
 #' cat(release$statement)
 dp_release <- function(data, epsilon, columns = NULL, id = NULL, mechanism = "geometric", statistic = "quadrant",
-                       key_seed = NULL, ledger = NULL) {
+                       key_seed = NULL, ledger = NULL, delta = 0, again = FALSE) {
   options <- list(
     columns = as_names(columns), statistic = statistic, mechanism = mechanism,
     key_seed = if (!is.null(key_seed)) format(key_seed, scientific = FALSE, digits = 22),
-    ledger = if (!is.null(ledger)) path.expand(ledger)
+    ledger = if (!is.null(ledger)) path.expand(ledger), delta = delta, again = again
   )
   answer <- withCallingHandlers(
     door("release", table_to_python(data, columns, id), epsilon, Filter(Negate(is.null), options)),
@@ -66,19 +69,22 @@ new_release <- function(answer) {
 #' @param path file to make; it must not exist.
 #' @param dataset name of the data set.
 #' @param budget total epsilon that may be spent.
+#' @param delta total delta that may be spent, or at which zCDP converts; with 0, Gaussian noise is refused.
+#' @param accounting `"pure"` adds up epsilon and delta; `"zcdp"` adds up rho of zero-concentrated privacy and
+#'   converts it to epsilon at `delta`. Fixed for good.
 #' @return `path`, invisibly.
 #' @export
 #' @examplesIf dp_available()
 #' dp_ledger(tempfile(fileext = ".json"), dataset = "diet", budget = 3)
-dp_ledger <- function(path, dataset, budget) {
-  remaining <- door("create_ledger", path.expand(path), dataset, budget)
-  message("ledger of data set \"", dataset, "\": epsilon ", remaining, " may be spent; kept in ", path)
+dp_ledger <- function(path, dataset, budget, delta = 0, accounting = "pure") {
+  message(door("create_ledger", path.expand(path), dataset, budget, delta, accounting))
   invisible(path)
 }
 
 #' Save and read a release
 #'
-#' The file is JSON, the same that Python writes; it is checked strictly when read.
+#' The file is JSON, the same that Python writes; it is checked strictly when read. Where the release was made with
+#' a ledger in this session, the ledger notes the file, so that the same release is not made again by mistake.
 #'
 #' @param release a `dp_release`.
 #' @param path the file.

@@ -305,7 +305,7 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[DpsurveyError]]] = {
     "df a series": ({"df": GOOD["x"]}, ArgumentTypeError),
     "df a dict": ({"df": GOOD.to_dict()}, ArgumentTypeError),
     "df None": ({"df": None}, ArgumentTypeError),
-    "columns one string": ({"columns": "x"}, ArgumentError),
+    "columns one string": ({"columns": "x"}, ArgumentTypeError),
     "columns unknown": ({"columns": ["x", "Y"]}, UnknownNameError),
     "columns twice": ({"columns": ["x", "x"]}, ArgumentError),
     "columns one": ({"columns": ["x"]}, DomainError),
@@ -658,8 +658,9 @@ def test_default_is_what_plan_takes_and_coarse_columns_are_quadrants() -> None:
         dps.release(df, 1.0, coarse=["e"], insecure_rng=np.random.default_rng(1))
 
 
-def test_the_ledger_refuses_delta_before_anything_is_spent(tmp_path: Path) -> None:
+def test_a_ledger_of_pure_epsilon_refuses_delta_before_anything_is_spent(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "l.json", dataset="x", budget=1.0)
-    with pytest.raises(dps.errors.ArgumentError, match="pure epsilon"):
+    with pytest.raises(LedgerError, match="pure epsilon") as caught:
         dps.release(GOOD, 1.0, mechanism="gaussian", delta=1e-6, ledger=book)
+    assert "accounting='zcdp'" in str(caught.value)
     assert book.spent == 0

@@ -258,11 +258,11 @@ def test_unknown_names_come_with_near_ones() -> None:
 @pytest.mark.parametrize(
     ("columns", "error", "message"),
     [
-        ("Kcal", ArgumentError, "one string"),
+        ("Kcal", ArgumentTypeError, "list of names"),
         (["Kcal", "Kcal"], ArgumentError, "twice"),
         (["Kcal"], DomainError, "too few columns"),
         ([], DomainError, "too few columns"),
-        (5, ArgumentTypeError, "not a list"),
+        (5, ArgumentTypeError, "list of names"),
         ([1, 2], DomainError, "not text"),
         ([["Kcal"], "Grain"], DomainError, "not text"),
         ([None, "Grain"], DomainError, "not text"),

@@ -14,8 +14,19 @@ test_that("a release is made, saved, read back and stated", {
   expect_output(summary(release), "substitute one row")
   file <- dp_write_release(release, tempfile(fileext = ".json"))
   expect_identical(dp_read_release(file), release)
-  error <- expect_error(dp_release(data, 1, ledger = path), class = "BudgetExceededError")
+  error <- expect_error(dp_release(data, 1, ledger = path), class = "ReleaseExists")
+  expect_match(conditionMessage(error), basename(file), fixed = TRUE)
+  error <- expect_error(dp_release(data, 1, ledger = path, again = TRUE), class = "BudgetExceededError")
   expect_match(conditionMessage(error), "0.5")
+})
+
+test_that("a ledger by zCDP takes Gaussian noise", {
+  needs_python()
+  set.seed(2)
+  path <- tempfile(fileext = ".json")
+  expect_message(dp_ledger(path, dataset = "test", budget = 2, delta = 1e-6, accounting = "zcdp"), "by zCDP")
+  release <- dp_release(complete_table(), 1, mechanism = "gaussian", delta = 1e-6, ledger = path)
+  expect_match(release$statement, "discrete Gaussian")
 })
 
 test_that("set.seed does not reach the noise", {
