@@ -1,254 +1,213 @@
-"""Coverage and length of intervals with the better statistics and mechanisms, beside the paper's Table 1.
+"""What the better statistics and mechanisms give beyond the studies `dpsurvey study better` and `... regression`.
 
-    python benchmarks/better_noise.py table1 --runs 1000        # coverage and length at the paper's settings
-    python benchmarks/better_noise.py regression --runs 1000    # coefficients and partial correlations
-    python benchmarks/better_noise.py ordinal --runs 20         # attenuation at 2 to 10 levels
-    python benchmarks/better_noise.py speed
+    python benchmarks/better_noise.py speed              # posteriors at p = 7 and 20, concordance counts at n = 100,000
+    python benchmarks/better_noise.py ordinal            # attenuation at 2 to 10 levels
+    python benchmarks/better_noise.py bias               # equation (10) against simulated counts
+    python benchmarks/better_noise.py diet FOLDER        # the NHANES diet table (files: examples/nhanes_diet.py)
 
-Each cell appends one line to a CSV file under docs/results and is skipped where a line with as many runs stands there
-already, so that an interrupted study goes on. A run is the unit of standard errors. Rows are drawn at R ~ LKJ(1)
-on the latent scale: counts depend on ranks alone, so the margins of the paper's designs do not matter.
+All but `speed` write tables and figures into docs/results. `diet` sets releases beside an analysis of the rows and
+spends a budget again and again: NOT PRIVATE, and shown because these data are public.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import importlib.util
 import itertools
-import sys
+import json
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from dpsurvey.confidential.disclose import release
-from dpsurvey.copula.bayes_na import bayes_na
-from dpsurvey.copula.chains import sample
+import dpsurvey as dps
+from dpsurvey.confidential.discordance import discordant_counts
+from dpsurvey.confidential.ties import TieKeys
 from dpsurvey.copula.correlation import pair_values
-from dpsurvey.copula.least_squares import regression_functionals
-from dpsurvey.copula.likelihood import tabulate
-from dpsurvey.copula.planning import expected
+from dpsurvey.copula.quadrant import QuadrantLaw, log_odds
+from dpsurvey.study.batch import high_low_counts
+from dpsurvey.study.designs import draw_correlation
+from dpsurvey.study.paper import SEED
 
-RESULTS = Path(__file__).parents[1] / "docs" / "results"
-METHODS = (("quadrant", "linf"), ("concordance", "linf"))
-CELLS = [(2, n, e) for n in (50, 100, 200, 500, 1000) for e in (0.01, 0.1, 0.5, 1.0, 5.0)] + [
-    (p, n, e) for p in (5, 10) for n in (200, 500, 1000) for e in (0.1, 0.5, 1.0, 5.0)
-]
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "results"
+METHODS = {
+    "quadrants, geometric (the paper)": ("quadrant", "geometric"),
+    "quadrants, L-infinity": ("quadrant", "linf"),
+    "concordance, L-infinity": ("concordance", "linf"),
+}
+COLOURS = ("#0072B2", "#D55E00", "#009E73")
 NO_NOISE = 1e4  # epsilon at which L-infinity noise is 0 but for a chance of exp(-1e4 / (n - 1))
-DRAWS = {2: 2000, 3: 800, 5: 800, 10: 800}
-EFFECTIVE = 0.6  # effective draws in the tails per draw, for plotting positions
-SEED = 2601_03497
+DIET_EPSILONS = (1.0, 3.0)
 
 
-def draw_correlation(p, rng):
-    a = rng.normal(size=(p + 1, p))
-    s = a.T @ a
-    return s / np.sqrt(np.outer(np.diag(s), np.diag(s)))
-
-
-def record_of(p, n, epsilon, method, run):
-    rng = np.random.default_rng([SEED, p, n, run])
-    R = draw_correlation(p, rng)
-    df = pd.DataFrame(rng.multivariate_normal(np.zeros(p), R, n), columns=[f"v{j}" for j in range(p)])
+def release(df, epsilon, statistic, mechanism, **options):
+    """Release without the warning that large epsilons and seeded generators rightly give."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return R, release(df, epsilon, statistic=method[0], mechanism=method[1], insecure_rng=rng)
+        return dps.release(df, epsilon, statistic=statistic, mechanism=mechanism, **options)
 
 
-def levels(draws):
-    effective = EFFECTIVE * draws
-    return ((effective + 1) * np.array([0.025, 0.975]) - 1) / (effective - 1)
-
-
-def elementwise(p, n, epsilon, method, run):
-    R, record = record_of(p, n, epsilon, method, run)
-    draws = pair_values(sample(tabulate(record), p, draws=DRAWS[p], chains=1, seed=run).draws[0])
-    low, high = np.quantile(draws, levels(len(draws)), axis=0)
-    true = pair_values(R)
-    return np.mean((low < true) & (true < high)), np.mean(high - low), np.mean(np.abs(draws.mean(0) - true))
-
-
-def functionals(p, n, epsilon, method, run):
-    R, record = record_of(p, n, epsilon, method, run)
-    posterior = bayes_na(record, draws=DRAWS[p], chains=1, seed=run, progress=False)
-    on = list(range(1, p))
-    true = regression_functionals(R, 0, on)[:3]
-    found = []
-    for draws in (posterior.draws[0], posterior.joint[0]):
-        for value, drawn in zip(true, regression_functionals(draws, 0, on)[:3], strict=True):
-            low, high = np.quantile(drawn, levels(len(drawn)), axis=0)
-            found.append(np.mean((low < value) & (value < high)))
-    return tuple(found)
-
-
-def study(path, columns, cells, work, runs, workers):
-    """Append mean and standard error over runs of each column, for each cell that is not there yet."""
-    done = {}
-    if path.exists():
-        done = {tuple(row[:5]): int(row[5]) for row in list(csv.reader(path.open()))[1:]}
-    else:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        heads = [f"{name}{end}" for name in columns for end in ("", "_se")]
-        path.write_text(",".join(["statistic", "mechanism", "p", "n", "epsilon", "runs", *heads]) + "\n")
-    with ProcessPoolExecutor(workers) as pool:
-        for method, (p, n, epsilon) in itertools.product(METHODS, cells):
-            key = (*method, str(p), str(n), f"{epsilon:g}")
-            if done.get(key, 0) >= runs:
-                continue
-            start = time.time()
-            rows = np.array(list(pool.map(partial(work, p, n, epsilon, method), range(runs), chunksize=4)))
-            mean, error = rows.mean(0), rows.std(0, ddof=1) / np.sqrt(runs)
-            numbers = [f"{value:.5f}" for pair in zip(mean, error, strict=True) for value in pair]
-            with path.open("a") as file:
-                file.write(",".join([*key, str(runs), *numbers]) + "\n")
-            print(*key, runs, *numbers, f"{time.time() - start:.0f} s", flush=True)
+def normal_table(R, n, rng):
+    return pd.DataFrame(
+        rng.multivariate_normal(np.zeros(len(R)), R, n), columns=[f"v{j}" for j in range(len(R))]
+    )
 
 
 def ordinal(runs):
-    """Mean posterior-free estimates at R = .5 with columns cut into equally likely levels, no noise."""
+    """Estimates without noise where columns are cut into equally likely levels: what R is attenuated to."""
     from scipy.special import ndtri
 
-    path = RESULTS / "better_noise_ordinal.csv"
-    lines = ["levels,both,R,statistic,estimate,estimate_se"]
-    for count, both, R, statistic in itertools.product(
+    rows = []
+    for levels, both, R, statistic in itertools.product(
         range(2, 11), (False, True), (0.3, 0.6, 0.9), ("quadrant", "concordance")
     ):
         found = []
         for run in range(runs):
-            rng = np.random.default_rng([SEED, count, run])
+            rng = np.random.default_rng([SEED, levels, run])
             x = rng.multivariate_normal([0, 0], [[1, R], [R, 1]], 5000)
-            cuts = ndtri(np.arange(1, count) / count)
+            cuts = ndtri(np.arange(1, levels) / levels)
             table = pd.DataFrame({"a": x[:, 0], "b": np.searchsorted(cuts, x[:, 1])})
             if both:
                 table["a"] = np.searchsorted(cuts, x[:, 0])
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                record = release(
-                    table, NO_NOISE, statistic=statistic, mechanism="linf", coarse=None, insecure_rng=rng
-                )
-            from dpsurvey.copula.mle_nn import mle_nn
+            made = release(table, NO_NOISE, statistic, "linf", coarse=None, insecure_rng=rng)
+            found.append(dps.mle_nn(made).R[0, 1])
+        rows.append((levels, int(both), R, statistic, np.mean(found), np.std(found, ddof=1) / np.sqrt(runs)))
+    frame = pd.DataFrame(rows, columns=["levels", "both", "R", "statistic", "estimate", "estimate_se"])
+    frame.to_csv(RESULTS / "better_noise_ordinal.csv", index=False, float_format="%.4f", lineterminator="\n")
+    print(frame.to_string())
 
-            found.append(mle_nn(record).R[0, 1])
-        error = np.std(found, ddof=1) / np.sqrt(runs)
-        lines.append(f"{count},{int(both)},{R},{statistic},{np.mean(found):.4f},{error:.4f}")
-        print(lines[-1], flush=True)
-    path.write_text("\n".join(lines) + "\n")
+
+def derived_bias(R):
+    """Return by how much equation (10)'s mean count exceeds the true one, to leading order: see the report."""
+    u, s = 2.0 / np.pi * np.arcsin(R), np.sqrt(1.0 - R * R)
+    return u / 4.0 + (R - u) / (4.0 * s)
+
+
+def bias(runs):
+    """Mean and variance of equation (10) against simulated quadrant counts."""
+    rows = []
+    for n, R in itertools.product((20, 50, 200), (0.0, 0.3, 0.6, 0.8, 0.9, 0.97)):
+        rng, law, eta = np.random.default_rng([SEED, n]), QuadrantLaw(n), log_odds(R)
+        factor = np.linalg.cholesky(np.array([[1.0, R], [R, 1.0]]))
+        t = np.array([high_low_counts(rng.standard_normal((n, 2)) @ factor.T)[0] for _ in range(runs)])
+        rows.append((n, R, float(law.mean(eta)) - t.mean(), t.std() / np.sqrt(runs), derived_bias(R),
+                     float(law.variance(eta)) / t.var()))  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["n", "R", "bias", "bias_se", "derived", "variance_ratio"])
+    frame.to_csv(RESULTS / "better_noise_bias.csv", index=False, float_format="%.4f", lineterminator="\n")
+    print(frame.to_string())
+
+
+def diet(folder, releases):
+    """Lengths of intervals on the paper's diet table by each method, and all its correlations at epsilon 1."""
+    spec = importlib.util.spec_from_file_location("nhanes_diet", ROOT / "examples" / "nhanes_diet.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    table, _ = example.read_diet(example.survey_files(folder))
+    golden = json.loads(example.GOLDEN.read_text())["correlations"]
+    erl = pd.DataFrame(golden).T  # in the order of pairs
+    rows = []
+    for (name, (statistic, mechanism)), epsilon in itertools.product(METHODS.items(), DIET_EPSILONS):
+        for run in range(releases):
+            posterior = dps.bayes_na(
+                release(table, epsilon, statistic, mechanism), joint=False, seed=run, progress=False
+            )
+            lower, upper = (pair_values(end) for end in posterior.interval())
+            mean = pair_values(posterior.mean())
+            pairs = [f"{a}~~{b}" for a, b in posterior.release.pairs]
+            assert pairs == list(erl.index)
+            rows += [
+                (name, epsilon, run, *row) for row in zip(pairs, mean, lower, upper, erl["mean"], strict=True)
+            ]
+    frame = pd.DataFrame(
+        rows, columns=["method", "epsilon", "release", "pair", "estimate", "lower", "upper", "erl"]
+    )
+    frame.to_csv(RESULTS / "better_noise_diet.csv", index=False, float_format="%.4f", lineterminator="\n")
+    frame["length"] = frame["upper"] - frame["lower"]
+    frame["contains"] = frame["erl"].between(frame["lower"], frame["upper"])
+    by_release = frame.groupby(["method", "epsilon", "release"], sort=False)[["length", "contains"]].mean()
+    lengths = by_release.groupby(["method", "epsilon"], sort=False)["length"].agg(["mean", "sem"])
+    lengths["contains ERL"] = by_release.groupby(["method", "epsilon"], sort=False)["contains"].mean()
+    erl_length = float((erl["q975"] - erl["q025"]).mean())
+    print(lengths.round(4).to_string(), f"\nERL, non-private: {erl_length:.4f}")
+    figure = draw_diet(frame[frame["release"] == 0], lengths, erl, erl_length)
+    figure.savefig(RESULTS / "better_noise_diet.png", dpi=110)
+
+
+def draw_diet(first, lengths, erl, erl_length):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12.5, 7.0), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.7, 1.0))
+    places = np.arange(len(erl))[::-1].astype(float)
+    for shift, (name, colour) in enumerate(zip(METHODS, COLOURS, strict=True)):
+        rows = first[(first["method"] == name) & (first["epsilon"] == DIET_EPSILONS[0])]
+        at = places + 0.27 - 0.18 * shift
+        left.hlines(at, rows["lower"], rows["upper"], color=colour, linewidth=2.0)
+        left.plot(rows["estimate"], at, "o", color=colour, markersize=3.5, label=name)
+    at = places - 0.27
+    left.hlines(at, erl["q025"], erl["q975"], color="black", linewidth=2.0)
+    left.plot(erl["mean"], at, "o", color="black", markersize=3.5, label="rank likelihood, non-private")
+    left.set_yticks(places, [pair.replace("~~", " ~ ") for pair in erl.index])
+    left.set_xlabel("latent correlation, 95% intervals")
+    left.set_title(f"epsilon {DIET_EPSILONS[0]:g}, one release of each", fontsize="medium")
+    left.legend(frameon=False, fontsize="small", loc="lower right")
+    for shift, (name, colour) in enumerate(zip(METHODS, COLOURS, strict=True)):
+        mean = [lengths.loc[(name, epsilon), "mean"] for epsilon in DIET_EPSILONS]
+        bars = right.bar(np.arange(len(DIET_EPSILONS)) + 0.27 * (shift - 1), mean, 0.25, color=colour)
+        right.bar_label(bars, fmt="%.3f", fontsize="small")
+    label = f"rank likelihood, non-private: {erl_length:.3f}"
+    right.axhline(erl_length, color="black", linewidth=1.0, linestyle=(0, (4, 3)), label=label)
+    right.legend(frameon=False, fontsize="small", loc="upper right")
+    right.set_xticks(np.arange(len(DIET_EPSILONS)), [f"epsilon {epsilon:g}" for epsilon in DIET_EPSILONS])
+    right.set_ylabel("mean length of 95% intervals")
+    for ax in (left, right):
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.suptitle("Diet of 5820 people, NHANES 2017-18: NOT PRIVATE, for it shows the rank likelihood")
+    return figure
+
+
+def timed(what):
+    start, cpu = time.time(), time.process_time()
+    what()
+    return time.time() - start, time.process_time() - cpu
 
 
 def speed():
-    from dpsurvey.confidential.discordance import discordant_counts
-    from dpsurvey.confidential.ties import TieKeys
-
     rng = np.random.default_rng(1)
     df = pd.DataFrame(rng.normal(size=(100_000, 20)).round(2), columns=[f"v{j}" for j in range(20)])
     discordant_counts(df.head(100), list(df.columns), TieKeys())
-    start, cpu = time.time(), time.process_time()
-    discordant_counts(df, list(df.columns), TieKeys())
-    print(
-        f"concordance counts, n = 100000, p = 20: {time.time() - start:.1f} s, {time.process_time() - cpu:.1f} s CPU"
-    )
-    base = None
+    wall, cpu = timed(lambda: discordant_counts(df, list(df.columns), TieKeys()))
+    print(f"concordance counts, n = 100000, p = 20: {wall:.1f} s, {cpu:.1f} s CPU")
     for p, n in ((7, 5820), (20, 5820)):
-        R = draw_correlation(p, rng)
-        df = pd.DataFrame(rng.multivariate_normal(np.zeros(p), R, n), columns=[f"v{j}" for j in range(p)])
-        for method in (("quadrant", "geometric"), ("quadrant", "linf"), ("concordance", "linf")):
-            for joint in (False, True):
-                record = release(df, 1.0, statistic=method[0], mechanism=method[1], insecure_rng=rng)
-                bayes_na(record, draws=2, chains=1, joint=joint, progress=False)
-                start, cpu = time.time(), time.process_time()
-                bayes_na(record, seed=1, joint=joint, progress=False)
-                spent = time.process_time() - cpu
-                base = base or spent
-                print(f"p = {p}, n = {n}, {' '.join(method)}, joint {joint}: {time.time() - start:.1f} s, "
-                      f"{spent:.1f} s CPU, {spent / base:.1f} times the first")  # fmt: skip
-
-
-def report():
-    """Write the tables as Markdown beside the paper's, with what `plan` expects."""
-    golden = Path(__file__).parents[1] / "tests" / "golden" / "table1.csv"
-    paper = pd.read_csv(golden, comment="#").set_index(["p", "n", "eps"])
-    import dpsurvey
-
-    made = f"`python benchmarks/{Path(__file__).name}`, dpsurvey {dpsurvey.__version__}, numpy {np.__version__}, "
-    made += f"Python {sys.version.split()[0]}, seed {SEED}"
-    lines = [
-        "# Better inference at the same epsilon",
-        "",
-        f"Made by {made}. Standard errors over runs in brackets.",
-        "",
-    ]
-    table = RESULTS / "better_noise_table1.csv"
-    if table.exists():
-        lines += ["## Table 1 (R ~ LKJ(1), 95% intervals)", "",
-                  "| p | n | epsilon | statistic | noise | runs | coverage, % | length | paper's length | planned |",
-                  "|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
-        for row in pd.read_csv(table).itertuples():
-            planned = expected(row.n, row.p, float(row.epsilon), row.statistic, row.mechanism)[0]
-            lines.append(
-                f"| {row.p} | {row.n} | {row.epsilon:g} | {row.statistic} | {row.mechanism} | {row.runs} | "
-                f"{100 * row.coverage:.1f} ({100 * row.coverage_se:.1f}) | {row.length:.3f} ({row.length_se:.3f}) | "
-                f"{paper.loc[(row.p, row.n, row.epsilon), 'ci_length']:.3f} | {planned:.3f} |"
+        df, base = normal_table(draw_correlation(p, rng), n, rng), None
+        for (name, method), joint in itertools.product(METHODS.items(), (False, True)):
+            made = release(df, 1.0, *method, insecure_rng=rng)
+            dps.bayes_na(made, draws=2, chains=1, joint=joint, progress=False)
+            wall, cpu = timed(lambda: dps.bayes_na(made, seed=1, joint=joint, progress=False))  # noqa: B023
+            base = base or cpu
+            what = "product and joint" if joint else "product"
+            print(
+                f"p = {p}, n = {n}, {name}, {what}: {wall:.1f} s, {cpu:.1f} s CPU, {cpu / base:.2f} times the first"
             )
-    table = RESULTS / "better_noise_regression.csv"
-    if table.exists():
-        lines += ["", "## Regression (R ~ LKJ(1), coverage of 95% intervals, %)", "",
-                  "| p | n | epsilon | statistic | runs | coefficients: product | calibrated | partial: product | "
-                  "calibrated | R^2: product | calibrated |",
-                  "|---|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
-        for row in pd.read_csv(table).itertuples():
-            cells = [
-                f"{100 * getattr(row, f'{what}_{kind}'):.1f} ({100 * getattr(row, f'{what}_{kind}_se'):.1f})"
-                for what in ("coefficient", "partial", "r2") for kind in ("product", "joint")
-            ]  # fmt: skip
-            epsilon = "none" if row.epsilon == NO_NOISE else f"{row.epsilon:g}"
-            lines.append(
-                f"| {row.p} | {row.n} | {epsilon} | {row.statistic} | {row.runs} | {' | '.join(cells)} |"
-            )
-    table = RESULTS / "better_noise_ordinal.csv"
-    if table.exists():
-        frame = pd.read_csv(table).pivot_table(
-            index=["both", "levels"], columns=["R", "statistic"], values="estimate"
-        )
-        lines += ["", "## Few levels: the estimate that replaces R", "",
-                  "Equally likely levels in one column (or both), n = 5000, no noise, ties broken by keys.", "",
-                  "| columns | levels | " + " | ".join(f"R = {R:g}, {s}" for R, s in frame.columns) + " |",
-                  "|---" * (2 + len(frame.columns)) + "|"]  # fmt: skip
-        for (both, count), row in frame.iterrows():
-            values = " | ".join(f"{value:.3f}" for value in row)
-            lines.append(f"| {'both' if both else 'one'} | {count} | {values} |")
-    (RESULTS / "better_noise.md").write_text("\n".join(lines) + "\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["table1", "regression", "ordinal", "speed", "report"])
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--p", type=int, nargs="*", help="only these numbers of variables")
+    parser.add_argument("what", choices=["speed", "ordinal", "bias", "diet"])
+    parser.add_argument("folder", nargs="?", type=Path, help="of the diet files")
+    parser.add_argument("--runs", type=int, help="by default 20 for ordinal, 20000 for bias, 10 for diet")
     given = parser.parse_args()
-
-    def wanted(cell):
-        return given.p is None or cell[0] in given.p
-
-    if given.what == "table1":
-        study(RESULTS / "better_noise_table1.csv", ("coverage", "length", "mae"), list(filter(wanted, CELLS)),
-              elementwise, given.runs, given.workers)  # fmt: skip
-    elif given.what == "regression":
-        cells = [(p, n, e) for p in (3, 5) for n in (500, 5000) for e in (1.0, 5.0, NO_NOISE)]
-        names = [
-            f"{what}_{kind}" for kind in ("product", "joint") for what in ("coefficient", "partial", "r2")
-        ]
-        study(RESULTS / "better_noise_regression.csv", names, list(filter(wanted, cells)), functionals,
-              given.runs, given.workers)  # fmt: skip
-    elif given.what == "ordinal":
-        ordinal(given.runs)
-    elif given.what == "speed":
+    if given.what == "speed":
         speed()
-    report()
+    elif given.what == "ordinal":
+        ordinal(given.runs or 20)
+    elif given.what == "bias":
+        bias(given.runs or 20_000)
+    else:
+        diet(given.folder, given.runs or 10)
 
 
 if __name__ == "__main__":

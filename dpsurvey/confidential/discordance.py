@@ -102,7 +102,8 @@ def count_discordances(orders: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]
     ranks = [rank_of(order) for order in orders]
     space = np.empty(len(orders[0]), dtype=np.int32)
     first, second = np.triu_indices(len(orders), 1)
-    counts = [_inversions(ranks[k][orders[j]], space) for j, k in zip(first, second, strict=True)]
+    pairs = zip(first.tolist(), second.tolist(), strict=True)
+    counts = [_inversions(ranks[k][orders[j]], space) for j, k in pairs]
     return np.array(counts, dtype=np.int64)
 
 

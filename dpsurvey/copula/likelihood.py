@@ -34,6 +34,10 @@ class SamplingLaw(Protocol):
     statistic: ClassVar[str]  # of which it is the law
 
     @property
+    def n(self) -> int:
+        """Number of rows."""
+
+    @property
     def lower(self) -> int:
         """Smallest count."""
 

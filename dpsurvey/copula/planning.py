@@ -29,8 +29,8 @@ from dpsurvey.texts import shown
 PURE = ("linf", "geometric", "rgm")  # mechanisms of pure epsilon, in the order of preference
 PREFERRED = ("concordance", "quadrant")  # statistics, likewise
 _BORROWED = 0.44  # see above
-_CORRELATIONS, _ERRORS, _POINTS = 6, 5, 160  # values averaged over, and points of a posterior
-_QUICK = (3, 3, 120)  # the same where only the order of methods matters
+_CORRELATIONS, _ERRORS, _POINTS = 6, 5, 400  # values averaged over, and points of a posterior
+_QUICK = (3, 3, 200)  # the same where only the order of methods matters
 _CLEARLY = 0.99  # a method counts as better than a preferred one below this share of its length
 _SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-3, 100.0
 _SMALLEST_N, _LARGEST_N = 10, 10_000_000
@@ -335,7 +335,8 @@ def _one_pair(law: SamplingLaw, noise: NoiseLaw, p: int, quick: bool) -> tuple[f
     from scipy.special import betaincinv
 
     correlations, errors, points = _QUICK if quick else (_CORRELATIONS, _ERRORS, _POINTS)
-    true = 2.0 * betaincinv(p / 2, p / 2, 0.5 + (np.arange(correlations) + 0.5) / correlations / 2.0) - 1.0
+    levels, shares = np.polynomial.legendre.leggauss(correlations)
+    true = 2.0 * betaincinv(p / 2, p / 2, 0.75 + 0.25 * levels) - 1.0
     offsets, weights = np.polynomial.hermite_e.hermegauss(errors)
     eta = log_odds(true)
     spread = np.sqrt(law.variance(eta) + noise.variance)
@@ -356,7 +357,7 @@ def _one_pair(law: SamplingLaw, noise: NoiseLaw, p: int, quick: bool) -> tuple[f
             R = R[np.abs(R) < 1.0]
             log_density = table.pair_log_likelihood(i * errors + j, R) + (p / 2 - 1.0) * np.log1p(-R * R)
             low, high, center = _interval(R, np.exp(log_density - log_density.max()))
-            weight = weights[j] / weights.sum() / correlations
+            weight = weights[j] / weights.sum() * shares[i] / 2.0
             length += weight * (high - low)
             mae += weight * abs(center - true[i])
     return length, mae

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpsurvey.copula.coupled import advance_coupled, fill_coupled
 from dpsurvey.copula.coupling import couple_counts
+from dpsurvey.copula.inversion import InversionTable
 from dpsurvey.copula.joint import PILOT_DRAWS
 from dpsurvey.copula.least_squares import regression_functionals
 from dpsurvey.study import batch
@@ -88,7 +89,7 @@ def fit(
 
 def _draws(
     book: batch.Catalogue,
-    own: batch.InversionTable,
+    own: InversionTable,
     counts: NDArray[np.int64],
     p: int,
     rng: np.random.Generator,
