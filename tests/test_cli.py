@@ -740,6 +740,74 @@ def test_what_ledger_refuses(tmp_path):
     refused(run("ledger", "show", ledger), "[DPS302] ledger cannot be used")
 
 
+def test_a_ledger_by_zcdp_takes_gaussian_releases(tmp_path):
+    options = ["--dataset", "adults", "--budget", 2, "--delta", "1e-6", "--accounting", "zcdp"]
+    made = run("ledger", "create", tmp_path / "l.json", *options)
+    assert "budget 2.0 at delta 0.000001 by zCDP, spent 0" in made.stdout
+    noise = ["--epsilon", 1, "--mechanism", "gaussian", "--delta", "1e-6"]
+    done = run("release", *FILES, *ADULTS, *noise, "--ledger", tmp_path / "l.json", "-o", tmp_path / "r.json")
+    assert done.exit_code == 0, done.output
+    row = json.loads(run("ledger", "show", tmp_path / "l.json", "--format", "json").stdout)[0]
+    assert float(row["rho"]) == dps.Release.load(tmp_path / "r.json").parameters["rho"]
+    pure = new_ledger(tmp_path / "pure.json")
+    tried = run("release", *FILES, *ADULTS, *noise, "--ledger", pure, "-o", tmp_path / "s.json")
+    refused(tried, "the ledger keeps count of pure epsilon")
+    other = ["ledger", "create", tmp_path / "m.json", "--dataset", "d", "--budget", 1]
+    refused(run(*other, "--accounting", "zcdp"), "at a delta above 0")
+    refused(run(*other, "--accounting", "renyi"), "no such accounting")
+
+
+def test_a_release_that_is_there_is_not_paid_twice_unless_asked(work, tmp_path):
+    ledger = tmp_path / "l.json"
+    shutil.copy(work / "l.json", ledger)
+    shutil.copy(work / "r.json", tmp_path / "r.json")
+    before = ledger.read_bytes()
+    same = ["release", *FILES, *ADULTS, "--epsilon", 1, "--ledger", ledger, "-o", tmp_path / "s.json"]
+    result = run(*same)
+    refused(result, "[DPS304] release exists already")
+    assert str(tmp_path / "r.json") in result.stderr
+    assert ledger.read_bytes() == before
+    assert not (tmp_path / "s.json").exists()
+    again = run(*same, "--again")
+    assert again.exit_code == 0, again.output
+    rows = json.loads(run("ledger", "show", ledger, "--format", "json").stdout)
+    assert [row["file"] for row in rows] == ["r.json", "s.json"]
+
+
+def test_a_release_that_its_ledger_cannot_note_is_saved(tmp_path, monkeypatch):
+    from dpsurvey.privacy.release import Release
+
+    ledger, to_dict = new_ledger(tmp_path / "l.json"), Release.to_dict
+
+    def disturbed(release):
+        ledger.write_bytes(b"x" + ledger.read_bytes())
+        return to_dict(release)
+
+    monkeypatch.setattr(Release, "to_dict", disturbed)
+    result = run("release", *FILES, *ADULTS, "--epsilon", 1, "--ledger", ledger, "-o", tmp_path / "r.json")
+    refused(result, "r.json is saved, but its ledger cannot note it")
+    assert result.stdout == ""
+    assert dps.Release.load(tmp_path / "r.json").variables == NAMES
+
+
+def test_ledger_verify_says_which_release_does_not_fit(work, tmp_path):
+    good = run("ledger", "verify", work / "l.json", work / "r.json")
+    assert good.exit_code == 0, good.output
+    assert f"head {dps.Ledger.open(work / 'l.json').head}" in good.stdout
+    assert "r.json: fits" in good.stdout
+    other = tmp_path / "other.json"
+    values = json.loads((work / "r.json").read_text())
+    other.write_text(json.dumps(values | {"ledger": values["ledger"] | {"sequence": 2}}))
+    bad = run("ledger", "verify", work / "l.json", work / "r.json", other, tmp_path / "none.json")
+    refused(bad, "other.json: DOES NOT FIT\n[DPS302]")
+    assert "rolled back" in bad.stderr
+    assert "none.json: DOES NOT FIT\n[DPS203]" in bad.stderr
+    assert "r.json: fits" in bad.stdout
+    damaged = tmp_path / "l.json"
+    damaged.write_bytes((work / "l.json").read_bytes().replace(b"1.0", b"0.5"))
+    refused(run("ledger", "verify", damaged), "line 2 of l.json was changed after it was written")
+
+
 # --- end to end, as a user types it
 
 
@@ -751,6 +819,7 @@ def test_the_whole_way_in_processes_of_their_own(tmp_path):
 
     shell("ledger", "create", "l.json", "--dataset", "adults", "--budget", 1)
     shell("release", *FILES, *ADULTS, "--epsilon", 1, "--ledger", "l.json", "-o", "r.json")
+    assert "r.json: fits" in shell("ledger", "verify", "l.json", "r.json")
     shell("fit", "r.json", "-o", "out.npz")
     assert "HDL                 R^2" in shell("regress", "out.npz", "--y", "HDL", "--on", "BMI,Income")
     shell("plot", "out.npz", "-o", "f.png")

@@ -13,7 +13,6 @@ ledger. Nothing here is computed from rows.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from dpsurvey.errors import ArgumentError, ArgumentTypeError, LedgerError, ReleaseExists, UnknownNameError
+from dpsurvey.errors import ArgumentError, ArgumentTypeError, LedgerError, UnknownNameError
 from dpsurvey.privacy.budget import check_delta, check_epsilon, decimal
 from dpsurvey.privacy.ledger_accounts import ACCOUNTS, Account, PureAccount
 from dpsurvey.privacy.ledger_file import append, locked, make_file, read_file
 from dpsurvey.privacy.ledger_lines import Pages, line_hash, read_lines, split_lines, to_line
+from dpsurvey.privacy.ledger_receipts import Receipt, file_digest, paid_entry, refuse_repeated
 from dpsurvey.privacy.ledger_records import Completion, Header, Reservation
 from dpsurvey.privacy.statistics import NEIGHBOURS
 from dpsurvey.texts import is_text, shown
@@ -39,25 +39,6 @@ if TYPE_CHECKING:
 # Head of every reservation that this process made -> its ledger. A release is a public value and does not hold
 # the path of its ledger, yet saving it shall be noted there without being told.
 _PAID_HERE: dict[str, Path] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """Proof of a reservation, which the release carries.
-
-    Parameters
-    ----------
-    dataset : str
-        Label of the data set the ledger belongs to.
-    sequence : int
-        Number of the reservation in its ledger, from 1.
-    head : str
-        SHA-256 of the ledger's last line after the reservation.
-    """
-
-    dataset: str
-    sequence: int
-    head: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +231,7 @@ class Ledger:
             entry = Reservation(len(pages.reservations) + 1, cost, dict(spec))
             line = to_line(entry.to_record(pages.head, pages.account))
             if not again:
-                self._refuse_repeated(pages, entry)
+                refuse_repeated(pages, entry, self.path.parent)
             pages.account.check(pages.costs, cost, pages.header.dataset)
             self._append(file, content, line)
         receipt = Receipt(pages.header.dataset, entry.sequence, line_hash(line))
@@ -273,13 +254,13 @@ class Ledger:
             If the release was not paid for here, or the ledger is damaged, rolled back or gone.
         """
         saved = _real_path(path)
-        sha256 = _digest(saved)
+        sha256 = file_digest(saved)
         if sha256 is None:
             raise LedgerError(f"{saved.name} is not there", expected="the saved release")
         with locked(self.path) as file:
             content = file.readall()
             pages = self._pages(content)
-            entry = self._paid(pages, release)
+            entry = paid_entry(pages, release, self.path.name)
             note = Completion(entry.sequence, os.path.relpath(saved, self.path.parent), sha256)
             if note not in pages.completions:
                 self._append(file, content, to_line(note.to_record(pages.head)))
@@ -314,7 +295,7 @@ class Ledger:
         LedgerError
             If the release carries no receipt, or one that does not fit.
         """
-        self._paid(self._read(), release)
+        paid_entry(self._read(), release, self.path.name)
 
     def summary(self) -> pd.DataFrame:
         """Return one row a reservation.
@@ -365,68 +346,6 @@ class Ledger:
         else:  # the last line had lost its newline
             append(file, len(finished) - 1, b"\n" + line, self.path.name)
 
-    def _paid(self, pages: Pages, release: Release) -> Reservation:
-        """Return the reservation a release was paid with.
-
-        Raises
-        ------
-        LedgerError
-        """
-        receipt = release.ledger
-        if receipt is None:
-            raise LedgerError("the release carries no receipt: it was made without a ledger")
-        number, name = int(receipt["sequence"]), self.path.name
-        if receipt["dataset"] != pages.header.dataset:
-            raise LedgerError(
-                "the release was paid from the ledger of another data set",
-                expected=repr(pages.header.dataset),
-                got=shown(receipt["dataset"]),
-            )
-        if number > len(pages.reservations):
-            raise LedgerError(
-                f"{name} ends before the reservation of the release: it was rolled back to an older state",
-                expected=f"reservation {number}",
-                got=f"{len(pages.reservations)} reservations",
-                hint="put the newest copy back; until then the remaining budget is overstated",
-            )
-        entry = pages.reservations[number - 1]
-        if receipt["head"] != pages.heads[number - 1]:
-            raise LedgerError(
-                f"line {pages.lines[number - 1]} of {name} is not what the release was paid with: the ledger was "
-                "rewritten, or rolled back and spent from again",
-                expected=f"head {receipt['head']}",
-                got=f"head {pages.heads[number - 1]}",
-            )
-        cost = entry.cost.epsilon, entry.cost.delta
-        if cost != (decimal(release.epsilon), decimal(release.delta)) or entry.spec != release.spec():
-            raise LedgerError(
-                f"the release does not say what line {pages.lines[number - 1]} of {name} reserved",
-                hint="it was changed after it was made",
-            )
-        return entry
-
-    def _refuse_repeated(self, pages: Pages, wanted: Reservation) -> None:
-        """Refuse what was made and saved before, where the file is still as it was saved.
-
-        This leaks nothing: what is compared are public facts of the request, and a checksum of a file that may
-        leave the building. Nothing depends on rows.
-
-        Raises
-        ------
-        ReleaseExists
-        """
-        for note in reversed(pages.completions):
-            entry = pages.reservations[note.sequence - 1]
-            if (entry.cost, entry.spec) != (wanted.cost, wanted.spec):
-                continue
-            path = Path(os.path.normpath(self.path.parent / note.file))
-            if _digest(path) == note.sha256:
-                raise ReleaseExists(
-                    "the same release was made and saved before; nothing was spent now",
-                    got=str(path),
-                    hint="Release.load(path) reads it at no cost; again=True (--again) spends epsilon on another draw",
-                )
-
 
 def as_ledger(ledger: Ledger | str | os.PathLike[str]) -> Ledger:
     """Return a ledger given itself or its path."""
@@ -461,14 +380,3 @@ def _real_path(path: object) -> Path:
             "the ledger is not a path", expected="a path or a Ledger", got=type(path).__name__
         )
     return Path(os.path.realpath(os.fsdecode(path)))
-
-
-def _digest(path: Path) -> str | None:
-    """Return the SHA-256 of a file, None where there is none."""
-    try:
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return None

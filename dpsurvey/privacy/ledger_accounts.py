@@ -182,18 +182,16 @@ class ZcdpAccount:
 
     def spent(self, costs: Sequence[Cost]) -> Decimal:
         """Return the epsilon into which the sum of rho converts."""
-        return _not_below(self._converted(spent_rho(costs)))
+        return _not_below(self._converted(spent_rho(costs))) if costs else Decimal(0)
 
     def remaining(self, costs: Sequence[Cost]) -> Decimal:
         """Return the epsilon of one more release with pure epsilon that fits, rounded down."""
-        left = self.remaining_rho(costs)
-        if left <= 0:
-            return Decimal(0)
-        return _DOWN.plus(_DOWN.sqrt(_DOWN.multiply(left, Decimal(2))))
+        return _DOWN.sqrt(_DOWN.multiply(self.remaining_rho(costs), Decimal(2)))
 
     def remaining_rho(self, costs: Sequence[Cost]) -> Decimal:
         """Return the rho that is left, rounded down."""
-        return difference(Decimal(self._largest_rho()), spent_rho(costs))
+        largest = _largest_rho(spendable(float(self.budget)), spendable(float(self.delta)))
+        return max(Decimal(0), _DOWN.plus(difference(Decimal(largest), spent_rho(costs))))
 
     def check(self, costs: Sequence[Cost], cost: Cost, dataset: str) -> None:
         """Refuse a cost with which the sum of rho converts to more than the budget.
@@ -215,15 +213,12 @@ class ZcdpAccount:
         """Return in words what the budget is, what was spent and what remains."""
         return (
             f"budget {self.budget} at delta {self.delta} by zCDP, spent {self.spent(costs)} "
-            f"(rho {spent_rho(costs)}), remaining rho {_DOWN.plus(self.remaining_rho(costs))} "
+            f"(rho {spent_rho(costs)}), remaining rho {self.remaining_rho(costs)} "
             f"(one release with pure epsilon {self.remaining(costs)})"
         )
 
     def _converted(self, rho: Decimal) -> float:
         return converted_epsilon(_float_above(rho), spendable(float(self.delta))) if rho else 0.0
-
-    def _largest_rho(self) -> float:
-        return _largest_rho(spendable(float(self.budget)), spendable(float(self.delta)))
 
 
 ACCOUNTS: dict[str, type[PureAccount] | type[ZcdpAccount]] = {

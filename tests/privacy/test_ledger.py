@@ -25,8 +25,9 @@ from dpsurvey.errors import (
     MissingFileError,
 )
 from dpsurvey.privacy import ledger_file
-from dpsurvey.privacy.ledger import Ledger, Receipt, as_ledger
+from dpsurvey.privacy.ledger import Ledger, as_ledger
 from dpsurvey.privacy.ledger_lines import line_hash
+from dpsurvey.privacy.ledger_receipts import Receipt
 
 SPEC = {"variables": ["Kcal", "Grain"], "n": 5820}
 
