@@ -1,11 +1,11 @@
-"""How much the positive definite set narrows intervals: where the constants of :mod:`dpsurvey.copula.planning` come from.
+"""How much the positive definite set narrows intervals: where `plan` has its constants from.
 
     python benchmarks/planning.py [--runs 60]
 
 R is drawn from LKJ(1), and u = (2/pi) asin R of every pair observed with an independent error of known law: normal,
-two-sided exponential, or uniform with a softened edge, as noise of many counts has. The mean length of 95% intervals of the joint posterior is set
-against that of each pair by itself under its marginal prior. With x the latter as a share of the prior's length, the
-loss is printed as a multiple of ``(1 - 1.3/p) 4 x (1 - x)``: what `plan` takes it to be.
+two-sided exponential, or uniform with a softened edge, as noise of many counts has. The mean length of 95% intervals
+of the joint posterior is set against that of each pair by itself under its marginal prior. With x the latter as a
+share of the prior's length, the loss is printed as a multiple of ``(1 - 1.3/p) 4 x (1 - x)``.
 """
 
 from __future__ import annotations
