@@ -2,8 +2,9 @@
 
 The expected length averages, over R from the prior, the length of the 95% interval of one correlation given its own
 noisy count and its marginal prior. With p > 2 the other correlations narrow it through the bounds of the positive
-definite set; with x the length as a share of the prior's, that takes off about ``.44 (1 - 2/p) x (1 - x)`` of it,
-a rule read off simulations of the paper's setting.
+definite set. With x the length as a share of the prior's, that takes off about ``c (1 - 1.6/p) 4 x (1 - x)`` of it; c
+is larger the longer the tails of the count's error, since bounds help most where it is far off. The constants are
+those of simulations with independent errors of three shapes (``benchmarks/planning.py``).
 """
 
 from __future__ import annotations
@@ -28,9 +29,16 @@ from dpsurvey.texts import shown
 
 PURE = ("linf", "geometric", "rgm")  # mechanisms of pure epsilon, in the order of preference
 PREFERRED = ("concordance", "quadrant")  # statistics, likewise
-_BORROWED = 0.44  # see above
+_TAILS = (-1.2, 0.0, 3.0)  # excess kurtosis of an error: uniform, normal, two-sided exponential,
+_NARROWING = (0.050, 0.067, 0.090)  # and c for each
+_FROM_P = 1.6
 _CORRELATIONS, _ERRORS, _POINTS = 6, 5, 400  # values averaged over, and points of a posterior
 _QUICK = (3, 3, 200)  # the same where only the order of methods matters
+_LITTLE, _FAR, _MOST_STEPS = (
+    0.3,
+    25.0,
+    20_000,
+)  # standard deviations of noise that are summed over, and how finely
 _CLEARLY = 0.99  # a method counts as better than a preferred one below this share of its length
 _SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-3, 100.0
 _SMALLEST_N, _LARGEST_N = 10, 10_000_000
@@ -324,14 +332,30 @@ def expected(
         kind: _one_pair(LAWS[kind](n), noise.marginal(kinds.index(kind)), p, quick)
         for kind in dict.fromkeys(kinds)
     }
-    length, mae = np.mean([parts[kind] for kind in kinds], axis=0)
-    share = min(length / prior_interval_length(p), 1.0)
-    kept = 1.0 - _BORROWED * (1.0 - 2.0 / p) * share * (1.0 - share)
+    length, mae, tails = np.mean([parts[kind] for kind in kinds], axis=0)
+    if p == 2:
+        return float(length), float(mae)
+    x = min(length / prior_interval_length(p), 1.0)
+    kept = 1.0 - np.interp(tails, _TAILS, _NARROWING) * (1.0 - _FROM_P / p) * 4.0 * x * (1.0 - x)
     return float(length * kept), float(mae * kept)
 
 
-def _one_pair(law: SamplingLaw, noise: NoiseLaw, p: int, quick: bool) -> tuple[float, float]:
-    """Return expected length and absolute error for one pair by itself, averaged over R >= 0 from its prior."""
+def _excess_kurtosis(noise: NoiseLaw, true: int) -> float:
+    """Return the excess kurtosis of noise on a true count; 0 where there is next to no noise."""
+    sd = math.sqrt(noise.variance)
+    if sd < _LITTLE:
+        return 0.0
+    steps = math.ceil(_FAR * sd)
+    z = np.unique(np.rint(np.linspace(-steps, steps, min(2 * steps, _MOST_STEPS) + 1)))
+    weight = np.exp(noise.log_pmf(true + z, true)) * np.gradient(z)
+    return float(np.sum(weight * z**4) * np.sum(weight) / np.sum(weight * z**2) ** 2 - 3.0)
+
+
+def _one_pair(law: SamplingLaw, noise: NoiseLaw, p: int, quick: bool) -> tuple[float, float, float]:
+    """Return expected length and absolute error for one pair by itself, and the excess kurtosis of its count's error.
+
+    Averages over R >= 0 from its prior; the sampling error of the count is taken for normal in the kurtosis.
+    """
     from scipy.special import betaincinv
 
     correlations, errors, points = _QUICK if quick else (_CORRELATIONS, _ERRORS, _POINTS)
@@ -360,7 +384,8 @@ def _one_pair(law: SamplingLaw, noise: NoiseLaw, p: int, quick: bool) -> tuple[f
             weight = weights[j] / weights.sum() * shares[i] / 2.0
             length += weight * (high - low)
             mae += weight * abs(center - true[i])
-    return length, mae
+    noisiness = float(shares @ (noise.variance / spread**2) ** 2 / 2.0)
+    return length, mae, noisiness * _excess_kurtosis(noise, (law.lower + law.upper) // 2)
 
 
 def _interval(R: Array, density: Array) -> tuple[float, float, float]:

@@ -152,35 +152,30 @@ def table1_figure(table: pd.DataFrame) -> Figure:
 
 
 def better_figure(table: pd.DataFrame) -> Figure:
-    """Draw lengths as shares of the paper's, a row for each statistic, and coverage of both below; p across."""
+    """Draw lengths as shares of the paper's method's, a row for each better one, and coverage below; p across."""
     groups = sorted(table["p"].unique())
-    statistics = list(dict.fromkeys(table["statistic"]))
-    figure = new_figure(3.2 * len(groups), 2.4 * (len(statistics) + 1) + 0.4)
-    panels = figure.subplots(len(statistics) + 1, len(groups), sharey="row", squeeze=False)
+    methods = list(dict.fromkeys(zip(table["statistic"], table["mechanism"], strict=True)))[1:]
+    figure = new_figure(3.2 * len(groups), 2.4 * (len(methods) + 1) + 0.4)
+    panels = figure.subplots(len(methods) + 1, len(groups), sharey="row", squeeze=False)
     colours = dict(zip(sorted(table["n"].unique()), _COLOURS, strict=False))
-    for (p, statistic, n), rows in table.groupby(["p", "statistic", "n"]):
-        row, column = statistics.index(statistic), groups.index(p)
+    for (p, n, *method), rows in table.groupby(["p", "n", "statistic", "mechanism"]):
+        if tuple(method) not in methods:
+            continue
+        row, column = methods.index(tuple(method)), groups.index(p)
         style: dict[str, Any] = {
-            "color": colours[n],
-            "marker": "os"[row],
-            "markersize": 3.0,
-            "linewidth": 1.0,
-        }
-        error = 2.0 * (rows["length_se"] / rows["paper_length"]).fillna(0.0)
-        panels[row, column].errorbar(
-            rows["epsilon"], rows["length_ratio"], yerr=error, label=f"n = {n}", **style
-        )
-        panels[-1, column].errorbar(
-            rows["epsilon"], rows["coverage"], yerr=2.0 * rows["coverage_se"].fillna(0.0), **style
-        )
+            "color": colours[n], "marker": "os"[row], "markersize": 3.0, "linewidth": 1.0, "label": f"n = {n}"
+        }  # fmt: skip
+        error = 2.0 * (rows["gain_se"] * rows["share"] / rows["length"]).fillna(0.0)
+        panels[row, column].errorbar(rows["epsilon"], rows["share"], yerr=error, **style)
+        error = 2.0 * rows["coverage_se"].fillna(0.0)
+        panels[-1, column].errorbar(rows["epsilon"], rows["coverage"], yerr=error, **style)
     for column, p in enumerate(groups):
         panels[0, column].set_title(f"p = {p}", fontsize="medium")
-        panels[-1, column].axhline(95.0, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)))
         panels[-1, column].set_xlabel("ε", fontsize="small")
-        for row in range(len(statistics)):
-            panels[row, column].axhline(1.0, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)))
-    for row, statistic in enumerate(statistics):
-        panels[row, 0].set_ylabel(f"{statistic} counts:\nlength / the paper's", fontsize="small")
+        for ax, line in zip(panels[:, column], [1.0] * len(methods) + [95.0], strict=True):
+            ax.axhline(line, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)))
+    for row, (statistic, mechanism) in enumerate(methods):
+        panels[row, 0].set_ylabel(f"{statistic}, {mechanism}:\nlength / the paper's method", fontsize="small")
         panels[row, 0].set_ylim(0.0, 1.1)
     panels[-1, 0].set_ylabel("coverage, %", fontsize="small")
     for ax in panels.ravel():

@@ -10,7 +10,8 @@ from dpsurvey.study import studies
 from dpsurvey.study.mechanism_laws import laws
 from dpsurvey.study.studies import STUDIES
 
-KEYS = {"figS1": [], "joint3": ["coverage_se", "length_se"], "table1": ["coverage_se", "length_se"]}
+KEYS = {"figS1": [], "joint3": ["coverage_se", "length_se"], "table1": ["coverage_se", "length_se"],
+        "better": ["coverage_se", "gain_se"], "regression": ["coverage_se", "length_se"]}  # fmt: skip
 
 
 @pytest.fixture
@@ -22,7 +23,9 @@ def fewer_cells(monkeypatch):
         kept = [
             cell
             for cell in study.cells
-            if cell.n <= 200 and cell.epsilon in (0.5, 1.0) and not (cell.p == 2 and cell.n > 50)
+            if cell.n <= (500 if name == "regression" else 200)
+            and cell.epsilon in (0.5, 1.0)
+            and not (cell.p == 2 and cell.n > 50)
         ]
         monkeypatch.setitem(studies.STUDIES, name, replace(study, cells=tuple(kept)))
 

@@ -1,5 +1,7 @@
 """Averages, their Monte Carlo errors, and the comparison with the printed table."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,6 +31,37 @@ def test_error_counts_runs_not_pairs():
     mean, error = tables.average(frame, lambda part: part["estimate"])
     assert mean == pytest.approx(by_run.mean())
     assert error == pytest.approx(by_run.std(ddof=1) / np.sqrt(200))
+
+
+def test_better_lengths_are_set_against_the_papers_method_run_by_run():
+    cell = Cell("continuous", 2, 1000, 1.0, "Bayes-NA")
+    rng = np.random.default_rng(2)
+    half = rng.uniform(0.05, 0.1, 400)
+    truth, estimate = np.zeros(400), np.where(np.arange(400) < 380, 0.0, 1.0)
+    results = {
+        cell: runs_of(truth, estimate, half),
+        replace(cell, method="Bayes-NA concordance"): runs_of(truth, estimate, 0.6 * half),
+        replace(cell, method="Bayes-NA linf"): runs_of(truth, estimate, 1.001 * half),
+    }
+    table = tables.better(results).set_index(["statistic", "mechanism"])
+    assert table["coverage"].tolist() == [95.0] * 3
+    assert table.loc[("concordance", "linf"), "share"] == pytest.approx(0.6)
+    assert table.loc[("concordance", "linf"), "gain"] == pytest.approx(0.8 * half.mean())
+    assert table["not_longer"].tolist() == [True, True, False]  # by little, but in every run
+    assert table.loc[("quadrant", "geometric"), "gain_se"] == 0.0
+
+
+def test_regression_quantities_are_averaged_by_kind():
+    cell = Cell("continuous", 3, 500, tables.NO_NOISE, "Regression linf")
+    half = np.tile([0.1, 0.1, 0.2, 0.2, 0.3, 0.05, 0.05, 0.1, 0.1, 0.15], 6)
+    frame = runs_of(np.zeros(60), np.zeros(60), half).assign(
+        run=np.repeat(np.arange(6), 10), quantity=np.tile(np.arange(10), 6)
+    )
+    table = tables.regression({cell: frame}).set_index(["likelihood", "quantity"])
+    assert table["epsilon"].unique().tolist() == [np.inf]
+    assert table.loc[("product", "partial correlations"), "length"] == pytest.approx(0.4)
+    assert table.loc[("joint", "R squared"), "length"] == pytest.approx(0.3)
+    assert len(table) == 6
 
 
 def test_coverage_error_is_the_binomial_one_at_two_variables():
