@@ -135,6 +135,11 @@ class Release:
             self.statistic, self.n, self.p, tuple(self.variables.index(name) for name in self.coarse)
         )
 
+    @property
+    def counted(self) -> str:
+        """What was counted, such as "concordance counts", or "concordance and quadrant counts" with coarse columns."""
+        return " and ".join(sorted(set(self.statistic_law().kinds))) + " counts"
+
     def noise_law(self) -> Mechanism:
         """Return the mechanism, whose ``marginal(i)`` is the law of the noise of count i."""
         return load_mechanism(self.mechanism, self.parameters, self.statistic_law())
@@ -319,6 +324,6 @@ class Release:
     def __repr__(self) -> str:
         safety = "secure noise" if self.secure else "INSECURE noise (simulation)"
         return (
-            f"<Release: {self.p} variables, {self.m} noisy {self.statistic} counts, n = {self.n}, "
+            f"<Release: {self.p} variables, {self.m} noisy {self.counted}, n = {self.n}, "
             f"{self.mechanism}, epsilon = {written(self.epsilon)}, {safety}>"
         )
