@@ -1,6 +1,6 @@
 """Honest correlations from confidential survey rows.
 
-dpsurvey turns survey rows into a small differentially private release (noisy median-quadrant counts), and
+dpsurvey turns survey rows into a small differentially private release (noisy counts of its pairs of variables), and
 such a release into inference about Gaussian-copula correlations. Importing it registers ``df.dpcopula``;
 heavy libraries load on first use.
 """

@@ -27,6 +27,7 @@ from .copula.regression import regress as regress
 from .examples import example_files as example_files
 from .plots import plot_forest as plot_forest
 from .plots import plot_heatmap as plot_heatmap
+from .plots import plot_plan as plot_plan
 from .plots import plot_regression as plot_regression
 from .privacy.ledger import Ledger as Ledger
 from .privacy.release import Release as Release

@@ -74,7 +74,7 @@ def draw_forest(ax: Axes, rows: Sequence[str], series: Sequence[Series], xlabel:
     step = min(0.26, 0.72 / len(series))
     for order, (_, table) in enumerate(series):
         y = places + (order - (len(series) - 1) / 2) * step
-        style = _style(order)
+        style = series_style(order)
         ax.hlines(y, table["lower"], table["upper"], color=style["color"], linewidth=1.6, zorder=2)
         ax.plot(
             table["estimate"], y, linestyle="none", markersize=4.2, markeredgecolor="white",
@@ -87,7 +87,7 @@ def draw_forest(ax: Axes, rows: Sequence[str], series: Sequence[Series], xlabel:
     ax.set_xlabel(xlabel)
 
 
-def _style(order: int) -> dict[str, Any]:
+def series_style(order: int) -> dict[str, Any]:
     """Return the colour and marker of one series."""
     return {"color": _COLOURS[order % len(_COLOURS)], "marker": _MARKERS[order % len(_MARKERS)]}
 
@@ -98,7 +98,11 @@ def draw_legend(ax: Axes, series: Sequence[Series]) -> int:
 
     handles = [
         Line2D(
-            [], [], markersize=5, linewidth=1.6 if one.table["lower"].notna().any() else 0.0, **_style(order)
+            [],
+            [],
+            markersize=5,
+            linewidth=1.6 if one.table["lower"].notna().any() else 0.0,
+            **series_style(order),
         )
         for order, one in enumerate(series)
     ]

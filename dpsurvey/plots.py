@@ -1,4 +1,4 @@
-"""Figures: forests of intervals, and correlation heat maps. They need matplotlib (the extra ``plot``).
+"""Figures: forests of intervals, correlation heat maps, plans. They need matplotlib (the extra ``plot``).
 
 Figures are made without pyplot, so they need no display and change no global state; inside a Jupyter kernel
 they belong to pyplot, so that they are shown. ``ax.figure.savefig("figure.png")`` writes one to a file.
@@ -16,8 +16,19 @@ from numpy.typing import NDArray
 from dpsurvey.copula import card
 from dpsurvey.copula.compare import Result, name_results, pair_intervals
 from dpsurvey.copula.diagnostics import check_prob
+from dpsurvey.copula.planning import candidates, expected, plan
 from dpsurvey.copula.posterior import CorrelationPosterior
-from dpsurvey.drawing import Series, draw_forest, draw_legend, draw_title, forest_axes, heatmap_axes, plain
+from dpsurvey.drawing import (
+    Series,
+    draw_forest,
+    draw_legend,
+    draw_title,
+    forest_axes,
+    heatmap_axes,
+    new_axes,
+    plain,
+    series_style,
+)
 from dpsurvey.errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -215,6 +226,63 @@ def plot_heatmap(result: Result, *, prob: float = 0.95, labels: bool = False, ax
         ax.set_xlabel(f"posterior means; in parentheses: {100 * prob:g}% interval covers 0", fontsize="small")
     notes = [card.privacy_note(result.private, result.release)]
     draw_title(ax, f"Correlations, {name}", [name], notes, legend_rows=0)
+    return ax
+
+
+def plot_plan(n: int, p: int, *, delta: float = 0.0, coarse: int = 0, ax: Axes | None = None) -> Axes:
+    r"""Draw the expected length of 95% intervals against epsilon for every statistic and the mechanisms worth a choice.
+
+    By public numbers alone: no data are looked at, so it costs no privacy.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows and variables.
+    delta : float, default 0
+        Above 0 also for Gaussian noise.
+    coarse : int, default 0
+        How many columns are declared to have few levels.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If an argument is out of range.
+    MissingDependencyError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> plot_plan(500, 5).get_title(loc="left")
+    'Expected length of 95% intervals, n = 500, p = 5\nno data were looked at'
+    """
+    without = plan(n, p, epsilon=1.0, delta=delta, coarse=coarse).prior_length  # which checks the arguments
+    methods = candidates("auto", "auto", p, delta, coarse)
+    epsilons = np.geomspace(0.05, 10.0, 12).tolist()
+    curves = {
+        method: [expected(n, p, epsilon, *method, delta, coarse, quick=True)[0] for epsilon in epsilons]
+        for method in methods
+    }
+    ax = new_axes(6.4, 4.4) if ax is None else ax
+    for order, (method, curve) in enumerate(sorted(curves.items(), key=lambda item: sum(item[1]))):
+        name = "{} counts, {} noise".format(*method)
+        ax.plot(epsilons, curve, label=name, markersize=4.5, markevery=2, **series_style(order))
+    ax.axhline(without, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)), label="no data")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("epsilon of the whole release")
+    ax.set_ylabel(f"mean length ({_SCALE})")
+    ax.legend(frameon=False, fontsize="small")
+    ax.set_title(
+        f"Expected length of 95% intervals, n = {n}, p = {p}\nno data were looked at",
+        loc="left",
+        fontsize="medium",
+    )
     return ax
 
 

@@ -121,16 +121,29 @@ def create_ledger(
 def release(table: Value, epsilon: float, options: Any) -> Value:
     """Spend epsilon and return a release; see :func:`dpsurvey.release`.
 
-    `options`: ``columns, statistic, mechanism, delta, ledger, again`` and ``key_seed``, a text, since R has no 64-bit
-    integers. The noise comes from the operating system: no seed of R or Python reaches it.
+    `options`: ``columns, statistic, mechanism, coarse, delta, ledger, again`` and ``key_seed``, a text, since R
+    has no 64-bit integers. The noise comes from the operating system: no seed of R or Python reaches it.
     """
     from dpsurvey.confidential.disclose import release as disclose
     from dpsurvey.confidential.ties import TieKeys
 
     chosen = as_dict(options)
     keys = TieKeys(int(chosen.pop("key_seed"))) if "key_seed" in chosen else None
-    columns = columns_or_none(chosen.pop("columns", None))
-    return release_to_r(disclose(frame_from_r(table), epsilon, columns=columns, keys=keys, **chosen))
+    columns, coarse = (columns_or_none(chosen.pop(name, None)) for name in ("columns", "coarse"))
+    rows = frame_from_r(table)
+    return release_to_r(disclose(rows, epsilon, columns=columns, coarse=coarse, keys=keys, **chosen))
+
+
+@door
+def plan(options: Any) -> list[Value]:
+    """Return the plan of a release as a table of one row; see :func:`dpsurvey.plan`."""
+    from dpsurvey.copula.planning import plan as make_plan
+
+    chosen = as_dict(options)
+    for name in ("n", "p", "coarse"):
+        if name in chosen:
+            chosen[name] = whole(name, chosen[name])
+    return frame_to_r(make_plan(**chosen).to_frame())
 
 
 @door
@@ -148,7 +161,16 @@ def read_release(path: str) -> Value:
 
 
 @door
-def bayes_na(text: str, draws: float, chains: float, seed: float, engine: str, progress: bool) -> Value:
+def bayes_na(
+    text: str,
+    draws: float,
+    chains: float,
+    seed: float,
+    engine: str,
+    joint: bool,
+    lkj: float,
+    progress: bool,
+) -> Value:
     """Draw from the posterior given a release; see :func:`dpsurvey.bayes_na`."""
     from dpsurvey.copula.bayes_na import bayes_na as fit
 
@@ -158,6 +180,8 @@ def bayes_na(text: str, draws: float, chains: float, seed: float, engine: str, p
         chains=whole("chains", chains),
         seed=whole("seed", seed),
         engine=engine,
+        joint=joint,
+        lkj=lkj,
         progress=progress,
     )
     return result_to_r(posterior)

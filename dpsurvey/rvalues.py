@@ -176,11 +176,13 @@ def result_to_r(result: CorrelationPosterior | CorrelationEstimate) -> Value:
     """Take a result apart: entries above the diagonal, row by row, in one vector; facts as JSON text."""
     posterior = isinstance(result, CorrelationPosterior)
     values = result.draws if isinstance(result, CorrelationPosterior) else result.R[None, None]
+    joint = result.joint if isinstance(result, CorrelationPosterior) else None
     return {
         "kind": "posterior" if posterior else "estimate",
         "chains": float(values.shape[0]),
         "draws": float(values.shape[1]),
         "values": pair_values(values).ravel().tolist(),
+        "joint": [] if joint is None else pair_values(joint).ravel().tolist(),
         "variables": list(result.variables),
         "labels": labels_to_r(result.labels),
         "method": result.method,
@@ -200,6 +202,7 @@ def result_from_r(value: Value) -> CorrelationPosterior | CorrelationEstimate:
     variables = tuple(as_list(value["variables"]))
     shape = (int(value["chains"]), int(value["draws"]), -1)
     matrices = matrix_from_pairs(numbers(value["values"]).reshape(shape), len(variables))
+    joint = numbers(value["joint"])
     common: dict[str, Any] = {
         "variables": variables,
         "labels": labels_from_r(value["labels"]),
@@ -211,7 +214,8 @@ def result_from_r(value: Value) -> CorrelationPosterior | CorrelationEstimate:
     if value["kind"] == "estimate":
         return CorrelationEstimate(R=matrices[0, 0], **common)
     seed = int(value["seed"]) if value["seed"] else None
-    return CorrelationPosterior(draws=matrices, engine=value["engine"], seed=seed, **common)
+    coupled = matrix_from_pairs(joint.reshape(shape), len(variables)) if joint.size else None
+    return CorrelationPosterior(draws=matrices, engine=value["engine"], seed=seed, joint=coupled, **common)
 
 
 def whole(name: str, value: Any) -> int:

@@ -825,3 +825,33 @@ def test_the_whole_way_in_processes_of_their_own(tmp_path):
     shell("plot", "out.npz", "-o", "f.png")
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
     assert "remaining 0" in shell("ledger", "show", "l.json")
+
+
+def test_plan_needs_no_data_and_draws(tmp_path):
+    told = run("plan", "--n", 300, "--p", 3, "--epsilon", 1)
+    assert told.exit_code == 0, told.output
+    assert "concordance counts with linf noise" in told.stdout
+    assert "looked at no data" in told.stdout
+    figure = tmp_path / "plan.png"
+    compared = run("plan", "--n", 300, "--p", 3, "--epsilon", 1, "--compare", "--format", "csv", "-o", figure)
+    rows = list(csv.DictReader(io.StringIO(compared.stdout)))
+    assert [row["statistic"] for row in rows].count("quadrant") == 3
+    assert float(rows[0]["length"]) == min(float(row["length"]) for row in rows)
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    wanted = run("plan", "--p", 3, "--epsilon", 1, "--length", 0.2, "--format", "json")
+    assert json.loads(wanted.stdout)[0]["n"] > 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--p", 3, "--n", 300], "two of n, epsilon and length"),
+        (["--p", 1, "--n", 300, "--epsilon", 1], "p is too small"),
+        (["--p", 3, "--n", 300, "--epsilon", 0], "epsilon"),
+        (["--p", 3, "--n", 300, "--epsilon", 1, "--mechanism", "laplace"], "no such mechanism"),
+        (["--p", 3, "--n", 300, "--length", 3], "length is out of range"),
+        (["--p", 3, "--n", 300, "--epsilon", 1, "-o", "plan.doc"], "does not say its kind"),
+    ],
+)
+def test_plans_that_cannot_be_made(arguments, text):
+    refused(run("plan", *arguments), text)

@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 from dpsurvey.baselines.ols import ols_benchmark
+from dpsurvey.copula.planning import plan
 from dpsurvey.copula.posterior import CorrelationEstimate, CorrelationPosterior
 from dpsurvey.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
-from dpsurvey.plots import plot_forest, plot_heatmap, plot_regression
+from dpsurvey.plots import plot_forest, plot_heatmap, plot_plan, plot_regression
 from dpsurvey.privacy.release import Release
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures need matplotlib")
@@ -340,3 +341,24 @@ def test_bad_calls_are_named() -> None:
     one, other = private(3).regress("Kcal", on=["Grain"]), private(3).regress("Kcal", on=["Income"])
     with pytest.raises(ArgumentError, match="same outcome on the same predictors"):
         plot_regression(one, other)
+
+
+def test_a_plan_is_drawn_method_by_method() -> None:
+    ax = plot_plan(300, 3, delta=1e-6)
+    curves = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    assert set(curves) == {
+        "no data",
+        *(
+            f"{s} counts, {m} noise"
+            for s in ("concordance", "quadrant")
+            for m in ("linf", "geometric", "gaussian")
+        ),
+    }
+    for name, curve in curves.items():
+        assert np.all(np.diff(curve) < 0) or name == "no data"
+    lengths = curves["quadrant counts, geometric noise"]
+    epsilons = ax.get_lines()[0].get_xdata()
+    planned = plan(300, 3, epsilon=epsilons[6], statistic="quadrant", mechanism="geometric").length
+    assert lengths[6] == pytest.approx(planned, rel=0.03)
+    with pytest.raises(ArgumentError, match="n is too small"):
+        plot_plan(3, 3)

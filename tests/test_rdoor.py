@@ -35,7 +35,7 @@ def test_from_table_to_regression(table, tmp_path):
     assert value["secure"] is True
     file = rdoor.write_release(value["json"], str(tmp_path / "r.json"))["value"]
     assert rdoor.read_release(file)["value"]["json"] == value["json"]
-    posterior = rdoor.bayes_na(value["json"], 100.0, 2.0, 3.0, "gibbs", False)["value"]
+    posterior = rdoor.bayes_na(value["json"], 100.0, 2.0, 3.0, "gibbs", True, 1.0, False)["value"]
     assert len(posterior["values"]) == 2 * 100 * 3
     assert posterior["labels"] == {"names": ["a"], "texts": ["First"]}
     summary = {part["name"]: part["values"] for part in rdoor.summary(posterior, 0.95)["value"]}

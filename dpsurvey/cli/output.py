@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -14,13 +14,16 @@ from dpsurvey.errors import ArgumentError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _DECIMALS = 3
 _WHOLE = frozenset({"ess_bulk", "ess_tail"})  # numbers whose decimals say nothing
 
 # How files begin that a command writes, and so may replace.
 _SIGNATURES = {".npz": b"PK\x03\x04", ".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
-FIGURES = (".png", ".pdf", ".svg")
+_FIGURES = (".png", ".pdf", ".svg")
+_RESOLUTION = 200  # dots per inch
 
 
 class Format(StrEnum):
@@ -126,6 +129,30 @@ def check_replaceable(path: Path) -> None:
                 hint="choose another name with -o",
             )
     check_writable(path)
+
+
+def check_figure(path: Path) -> None:
+    """Refuse to draw to a file whose name does not say which kind of figure it is, or that cannot be replaced.
+
+    Raises
+    ------
+    ArgumentError, MissingFileError
+    """
+    if path.suffix.lower() not in _FIGURES:
+        raise ArgumentError(
+            "the name of the figure does not say its kind",
+            expected=f"a name ending in {', '.join(_FIGURES)}",
+            got=path.name,
+        )
+    check_replaceable(path)
+
+
+def save_figure(axes: Axes, path: Path) -> None:
+    """Write the figure of some axes, checked by :func:`check_figure`, and say so on stderr."""
+    with atomic_write(path, "wb") as file:
+        kind = path.suffix.lower().removeprefix(".")
+        cast("Figure", axes.figure).savefig(file, format=kind, dpi=_RESOLUTION)
+    typer.echo(f"saved to {path}", err=True)
 
 
 def check_writable(path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dpsurvey.cli.guard import guarded
-from dpsurvey.cli.output import Format, FormatOption, show_table
+from dpsurvey.cli.output import Format, FormatOption, check_figure, save_figure, show_table
 
 
 @guarded(confidential=False)
@@ -29,6 +30,12 @@ def plan(
     compare: Annotated[
         bool, typer.Option("--compare", help="Also list every statistic and mechanism.")
     ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Also draw lengths against epsilon: .png, .pdf or .svg."
+        ),
+    ] = None,
     format: FormatOption = Format.text,
 ) -> None:
     """Say how long 95% intervals will be, by public numbers alone: no data are looked at and nothing is spent.
@@ -40,7 +47,10 @@ def plan(
       dpsurvey plan --n 5820 --p 7 --length 0.1
       dpsurvey plan --p 5 --epsilon 1 --length 0.2
       dpsurvey plan --n 500 --p 5 --epsilon 1 --compare --format csv
+      dpsurvey plan --n 5820 --p 7 --epsilon 1 -o plan.png
     """
+    if output is not None:
+        check_figure(output)
     from dpsurvey.copula.planning import plan as make_plan
     from dpsurvey.copula.planning import plan_table
 
@@ -61,3 +71,7 @@ def plan(
         typer.echo(repr(found))
     else:
         show_table(found.to_frame(), format)
+    if output is not None:
+        from dpsurvey.plots import plot_plan
+
+        save_figure(plot_plan(found.n, p, delta=delta, coarse=coarse), output)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpsurvey.cli.guard import guarded
-from dpsurvey.cli.output import FIGURES, LabelsOption, ProbOption, check_replaceable
+from dpsurvey.cli.output import LabelsOption, ProbOption, check_figure, save_figure
 from dpsurvey.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from dpsurvey.copula.result_file import Result
-
-_RESOLUTION = 200  # dots per inch
 
 
 class Kind(StrEnum):
@@ -50,18 +46,10 @@ def plot(
       dpsurvey plot diet.npz diet.mle.npz -o intervals.png
       dpsurvey plot diet.npz -o matrix.pdf --kind heatmap
     """
-    from dpsurvey.atomic import atomic_write
     from dpsurvey.copula.result_file import load_result
     from dpsurvey.plots import plot_forest, plot_heatmap
 
-    suffix = output.suffix.lower()
-    if suffix not in FIGURES:
-        raise ArgumentError(
-            "the name of the figure does not say its kind",
-            expected=f"a name ending in {', '.join(FIGURES)}",
-            got=output.name,
-        )
-    check_replaceable(output)
+    check_figure(output)
     results: list[Result] = [load_result(path) for path in paths]
     if kind is Kind.heatmap:
         if len(results) > 1:
@@ -71,6 +59,4 @@ def plot(
         axes = plot_heatmap(results[0], prob=prob, labels=labels)
     else:
         axes = plot_forest(*results, prob=prob, labels=labels)
-    with atomic_write(output, "wb") as file:
-        cast("Figure", axes.figure).savefig(file, format=suffix.removeprefix("."), dpi=_RESOLUTION)
-    typer.echo(f"saved to {output}", err=True)
+    save_figure(axes, output)

@@ -65,7 +65,7 @@ def privacy_note(private: bool, release: Release | None) -> PrivacyNote:
         "secure noise" if release.secure else "INSECURE NOISE (seeded: for simulations only, no guarantee)"
     )
     text = (
-        f"private: epsilon = {release.epsilon:g}{delta}, n = {release.n}, {release.statistic} counts, "
+        f"private: epsilon = {release.epsilon:g}{delta}, n = {release.n}, {release.counted}, "
         f"{release.mechanism} noise, {noise}"
     )
     return PrivacyNote(text, alarm=not release.secure)

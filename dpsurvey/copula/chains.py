@@ -48,12 +48,19 @@ class Sample(NamedTuple):
 def sweeps_per_draw(p: int, joint: bool = False) -> int:
     """Return how many sweeps go into one kept draw: the memory of a chain grows with p, and with near copies.
 
+    Each sweep draws every pair twice. Up to seven variables that is worth half a draw or more, even where the
+    release says next to nothing and all the memory of the prior's bounds on R is left; sweeps beyond it would cost
+    more than they add.
+
     Examples
     --------
-    >>> sweeps_per_draw(2), sweeps_per_draw(7), sweeps_per_draw(7, joint=True)
-    (1, 2, 4)
+    >>> sweeps_per_draw(7), sweeps_per_draw(10), sweeps_per_draw(7, joint=True)
+    (1, 3, 4)
     """
-    return (p + 3) // 4 * (2 if joint else 1)
+    sweeps = (p + 3) // 4
+    if joint:
+        return 2 * sweeps
+    return sweeps if p > 7 else 1
 
 
 def sample(

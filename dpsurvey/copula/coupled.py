@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsurvey.copula.coupling import Coupling, log_gain, residual_at
-from dpsurvey.copula.inversion import InversionTable, draw_between, pair_position
+from dpsurvey.copula.inversion import InversionTable, draw_again, draw_whole, pair_position
 from dpsurvey.copula.jit import njit
 from dpsurvey.copula.positive import factorise
 
@@ -116,7 +116,9 @@ def _visit_row(
         if not low < high:
             continue
         pair = pair_position(min(j, k), max(j, k), p)
-        value = draw_between(table, pair, low, high, rng.random())
+        value = draw_whole(table, pair, rng.random())
+        if not low <= value <= high:
+            value = draw_again(table, pair, low, high, rng)
         log_ratio, residual = 0.0, 0.0
         if z.shape[0] > 0:
             residual = residual_at(table, coupling, pair, value)

@@ -2,7 +2,7 @@
 
 The LKJ(1) prior is uniform on the positive definite set, so the full conditional of one R_jk is its own
 likelihood cut to the interval in which the matrix stays positive definite, and is drawn by inversion: exact,
-without tuning, rejections or gradients.
+without tuning or gradients, and every draw is kept.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsurvey.copula.inversion import InversionTable, draw_between, pair_position
+from dpsurvey.copula.inversion import InversionTable, draw_again, draw_whole, pair_position
 from dpsurvey.copula.jit import njit
 from dpsurvey.copula.joint_moves import move_groups
 from dpsurvey.copula.positive import feasible_margin, pull_inside
@@ -37,10 +37,22 @@ def advance(
     rng : numpy.random.Generator
     """
     p = R.shape[0]
-    order, factor, upper = np.arange(p), np.zeros((p, p)), np.zeros((p, p))
+    order, factor, columns = np.arange(p), np.zeros((p, p)), np.zeros((p, p))
     for _ in range(sweeps):
         for j in range(p):
-            _draw_row(table, R, j, order, factor, upper, rng)
+            z = _row_last(R, j, order, factor, columns)
+            for a in range(p - 1):
+                k = order[a]
+                low, high = _feasible(z, columns[a], a, R[j, k])
+                pair = pair_position(min(j, k), max(j, k), p)
+                value = draw_whole(table, pair, rng.random())
+                if not low <= value <= high:
+                    value = draw_again(table, pair, low, high, rng)
+                change = value - R[j, k]
+                for b in range(a, p - 1):
+                    z[b] += change * columns[a, b]
+                R[j, k] = value
+                R[k, j] = value
         if joint:
             move_groups(table, R, 2 * p, rng)
     pull_inside(R, order, factor)
@@ -62,67 +74,52 @@ def fill(
 
 
 @njit
-def _draw_row(
-    table: InversionTable,
+def _row_last(
     R: NDArray[np.float64],
     j: int,
     order: NDArray[np.int64],
     factor: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    rng: np.random.Generator,
-) -> None:
-    """Draw all correlations of variable j, one after the other; `order`, `factor`, `upper` are work space.
+    columns: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Put variable j last in the order, write factor and columns of L^-1, and return z.
 
-    With j last in the order its row of the Cholesky factor is (z, sqrt(1 - z'z)), where row j of R is L z for
-    the factor L of the others. For k, the last of these, R_jk is feasible within l sqrt(1 - z'z) of l'z, sums
-    over all others but k, with l the row of k. Then the others turn by one place, so that each comes last; a
-    factor holds the last digits of a nearly singular matrix, which its inverse loses.
+    The last row of R's Cholesky factor is (z, sqrt(1 - z'z)), where row j of R is L z for the factor L of the
+    others. So R stays positive definite while z stays in the unit ball, and R_jk moves z along column k of L^-1,
+    which is written as row k of `columns`, from the diagonal on. The factor, made afresh for each row, holds the
+    last digits of a nearly singular matrix, which an inverse of R would lose.
     """
     size = R.shape[0] - 1
-    for a in range(size + 1):
+    for a in range(size):
         order[a] = a if a < j else a + 1
     order[size] = j
     pull_inside(R, order, factor)
-    for a in range(size + 1):
-        for b in range(a + 1):
-            upper[b, a] = factor[a, b]
-    for _ in range(size):
-        k, pivot = order[size - 1], upper[size - 1, size - 1]
-        centre, room = 0.0, 1.0
-        for b in range(size - 1):
-            centre += upper[b, size - 1] * upper[b, size]
-            room -= upper[b, size] * upper[b, size]
-        half = pivot * math.sqrt(max(room, 0.0))
-        half *= 1.0 - feasible_margin(min(room, pivot * pivot))
-        low, high = max(centre - half, -1.0), min(centre + half, 1.0)
-        R[j, k] = draw_between(table, pair_position(min(j, k), max(j, k), size + 1), low, high, rng.random())
-        R[k, j] = R[j, k]
-        upper[size - 1, size] = (R[j, k] - centre) / pivot
-        _turn(upper, order, size)
+    for a in range(size):
+        columns[a, a] = 1.0 / factor[a, a]
+        for b in range(a + 1, size):
+            total = 0.0
+            for c in range(a, b):
+                total -= factor[b, c] * columns[a, c]
+            columns[a, b] = total / factor[b, b]
+    return factor[size, :size]
 
 
 @njit
-def _turn(upper: NDArray[np.float64], order: NDArray[np.int64], size: int) -> None:
-    """Move the last of the first `size` variables to the front: of `order` and of the transposed factor.
+def _feasible(
+    z: NDArray[np.float64], column: NDArray[np.float64], first: int, r: float
+) -> tuple[float, float]:
+    """Return the interval in which a correlation, now r, keeps z in the unit ball.
 
-    Its column becomes the first; Givens rotations of neighbouring rows make the rest upper triangular again,
-    and turn the column after the first `size`, that of z, along.
+    It moves z along `column`, which is 0 before `first`.
     """
-    last = order[size - 1]
-    moved = upper[:size, size - 1].copy()
-    for column in range(size - 1, 0, -1):
-        order[column] = order[column - 1]
-    order[0] = last
-    for row in range(size):
-        for column in range(size - 1, row, -1):
-            upper[row, column] = upper[row, column - 1]
-        upper[row, row] = 0.0
-    for row in range(size - 2, -1, -1):
-        length = math.sqrt(moved[row] * moved[row] + moved[row + 1] * moved[row + 1])
-        cosine, sine = moved[row] / length, moved[row + 1] / length
-        moved[row] = length
-        for column in range(row + 1, size + 1):
-            above, below = upper[row, column], upper[row + 1, column]
-            upper[row, column] = cosine * above + sine * below
-            upper[row + 1, column] = sine * above - cosine * below
-    upper[0, 0] = moved[0]
+    square, along, total = 0.0, 0.0, 0.0
+    for b in range(first):
+        total += z[b] * z[b]
+    for b in range(first, z.shape[0]):
+        total += z[b] * z[b]
+        along += z[b] * column[b]
+        square += column[b] * column[b]
+    room = 1.0 - total + along * along / square  # squared half of the chord through z along the column
+    half = math.sqrt(max(room, 0.0) / square)
+    half *= 1.0 - feasible_margin(min(room, 1.0 / square))
+    centre = r - along / square
+    return max(centre - half, -1.0), min(centre + half, 1.0)

@@ -2,7 +2,8 @@
 
 The log-likelihood is made linear in R within each cell of an adaptive grid, so a cell's mass and its inverse
 cdf are closed forms. Cumulative masses run from -1 up to the mode and from +1 down to it, in logs: an interval
-far out in a tail keeps its relative precision.
+far out in a tail keeps its relative precision. Most intervals hold most of the mass, though: a draw from the whole
+likelihood, which a guide finds at once, is mostly inside already.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsurvey.copula.hermite import cell_of, interpolate
+from dpsurvey.copula.cells import cell_cdf, cell_quantile, linear_cells, log_cell_mass
+from dpsurvey.copula.hermite import cell_of
 from dpsurvey.copula.jit import njit
 from dpsurvey.copula.likelihood import LikelihoodTable
 
-_FINE = 1e-4  # error of a linear cell in log density, near the mode
-_COARSE = 0.05  # the same, far out in the tails
-_TAIL = 20.0  # log units below the mode where cells may begin to grow
-_DEEPEST = 40  # halvings of a cell of the likelihood table
+GUIDES = 256  # quantiles of a pair whose cells are known
+_TRIES = 3  # draws from the whole likelihood before its part is inverted, which takes as long as ten
 
 
 class InversionTable(NamedTuple):
@@ -40,6 +40,10 @@ class InversionTable(NamedTuple):
         Position of the mode among all points.
     offsets : numpy.ndarray of int, shape (m + 1,)
         Pair i has the points ``offsets[i]:offsets[i + 1]``.
+    cdf : numpy.ndarray, shape (N,)
+        Share of the pair's mass below each point.
+    guide : numpy.ndarray of int, shape (m, GUIDES)
+        Column g: the cell that holds the quantile at g / GUIDES, counted from the pair's first.
     """
 
     points: NDArray[np.float64]
@@ -48,83 +52,17 @@ class InversionTable(NamedTuple):
     at_mode: NDArray[np.float64]
     mode: NDArray[np.int64]
     offsets: NDArray[np.int64]
+    cdf: NDArray[np.float64]
+    guide: NDArray[np.int64]
 
 
 def build_inversion(table: LikelihoodTable) -> InversionTable:
     """Return the inversion table of every pair of a likelihood table."""
-    grids = [_grid(*table.pair(i)) for i in range(table.m)]
+    grids = [linear_cells(*table.pair(i)) for i in range(table.m)]
     offsets = np.concatenate(([0], np.cumsum([len(points) for points, _ in grids]))).astype(np.int64)
     points, logs = (np.concatenate([grid[side] for grid in grids]) for side in (0, 1))
-    return InversionTable(points, logs, *_accumulate(points, logs, offsets), offsets)
-
-
-@njit
-def _r_of(eta: float) -> float:
-    return math.sin(0.5 * math.pi * math.tanh(0.25 * eta))
-
-
-@njit
-def _grid(
-    nodes: NDArray[np.float64], jets: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return points in R and log-likelihoods between which linear interpolation is good enough."""
-    best = jets[:, 0].max()
-    points, logs = [-1.0], [jets[0, 0] - best]
-    for i in range(1, nodes.shape[0]):
-        pending = [(nodes[i], jets[i, 0] - best, 0)]
-        left_eta = nodes[i - 1]
-        while len(pending) > 0:
-            eta, log_right, depth = pending[-1]
-            middle = 0.5 * (left_eta + eta)
-            log_middle = interpolate(middle, nodes, jets)[0] - best
-            left, right = points[-1], _r_of(eta)
-            share = (_r_of(middle) - left) / (right - left) if right > left else 0.5
-            chord = logs[-1] + share * (log_right - logs[-1])
-            drop = -max(logs[-1], log_right, log_middle)
-            allowed = min(_COARSE, _FINE * max(1.0, drop / _TAIL))
-            if abs(chord - log_middle) > allowed and depth < _DEEPEST and right > left:
-                pending[-1] = (eta, log_right, depth + 1)
-                pending.append((middle, log_middle, depth + 1))
-            else:
-                if right > left:
-                    points.append(right)
-                    logs.append(log_right)
-                left_eta = eta
-                pending.pop()
-    points[-1] = 1.0
-    log_array = np.array(logs)
-    return np.array(points), log_array - log_array.max()
-
-
-@njit
-def _log_cell_mass(width: float, left: float, right: float) -> float:
-    """Return log of the integral of a density whose log goes linearly from left to right."""
-    rise = abs(right - left)
-    shape = -0.5 * rise if rise < 1e-8 else math.log(-math.expm1(-rise) / rise)
-    return math.log(width) + max(left, right) + shape
-
-
-@njit
-def _cell_cdf(slope: float, s: float) -> float:
-    """Return the cdf at s in [0, 1] of the density proportional to exp(slope s)."""
-    if abs(slope) < 1e-8:
-        return s + 0.5 * slope * s * (s - 1.0)
-    if slope > 0.0:
-        return math.exp(slope * (s - 1.0)) * math.expm1(-slope * s) / math.expm1(-slope)
-    return math.expm1(slope * s) / math.expm1(slope)
-
-
-@njit
-def _cell_quantile(slope: float, v: float) -> float:
-    """Return the inverse of :func:`_cell_cdf`."""
-    if abs(slope) < 1e-8:
-        s = v + 0.5 * slope * v * (1.0 - v)
-    elif slope > 0.0:
-        low = math.exp(-slope)
-        s = 1.0 + math.log(v + (1.0 - v) * low) / slope if v > 0.0 or low > 0.0 else 0.0
-    else:
-        s = math.log1p(v * math.expm1(slope)) / slope
-    return min(max(s, 0.0), 1.0)
+    sides, whole = _accumulate(points, logs, offsets), _guide(points, logs, offsets)
+    return InversionTable(points, logs, *sides, offsets, *whole)
 
 
 @njit
@@ -149,18 +87,41 @@ def _accumulate(
         running = -np.inf
         cumulative[start] = running
         for i in range(start + 1, top + 1):
-            running = _log_add(running, _log_cell_mass(points[i] - points[i - 1], logs[i - 1], logs[i]))
+            running = _log_add(running, log_cell_mass(points[i] - points[i - 1], logs[i - 1], logs[i]))
             cumulative[i] = running
         at_mode[pair, 0] = running
         running = -np.inf
         if top < stop - 1:
             cumulative[stop - 1] = running
         for i in range(stop - 2, top - 1, -1):
-            running = _log_add(running, _log_cell_mass(points[i + 1] - points[i], logs[i], logs[i + 1]))
+            running = _log_add(running, log_cell_mass(points[i + 1] - points[i], logs[i], logs[i + 1]))
             if i > top:
                 cumulative[i] = running
         at_mode[pair, 1] = running
     return cumulative, at_mode, mode
+
+
+@njit
+def _guide(
+    points: NDArray[np.float64], logs: NDArray[np.float64], offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the cdf at all points, and the cells of quantiles."""
+    pairs = offsets.shape[0] - 1
+    cdf = np.empty(points.shape[0])
+    guide = np.empty((pairs, GUIDES), dtype=np.int64)
+    for pair in range(pairs):
+        start, stop = offsets[pair], offsets[pair + 1]
+        cdf[start] = 0.0
+        for i in range(start + 1, stop):
+            log_mass = log_cell_mass(points[i] - points[i - 1], logs[i - 1], logs[i])
+            cdf[i] = cdf[i - 1] + math.exp(log_mass)
+        cdf[start:stop] /= cdf[stop - 1]
+        cell = start
+        for g in range(GUIDES):
+            while cdf[cell + 1] <= g / GUIDES:
+                cell += 1
+            guide[pair, g] = cell - start
+    return cdf, guide
 
 
 @njit
@@ -184,15 +145,15 @@ def _log_mass_outside(table: InversionTable, pair: int, cell: int, r: float) -> 
     left, right = table.points[cell], table.points[cell + 1]
     slope = table.logs[cell + 1] - table.logs[cell]
     s = (r - left) / (right - left)
-    log_mass = _log_cell_mass(right - left, table.logs[cell], table.logs[cell + 1])
+    log_mass = log_cell_mass(right - left, table.logs[cell], table.logs[cell + 1])
     if cell < table.mode[pair]:
-        part = _cell_cdf(slope, s)
+        part = cell_cdf(slope, s)
         return (
             _log_add(table.cumulative[cell], log_mass + math.log(part))
             if part > 0.0
             else table.cumulative[cell]
         )
-    part = _cell_cdf(-slope, 1.0 - s)
+    part = cell_cdf(-slope, 1.0 - s)
     outer = table.cumulative[cell + 1]
     return _log_add(outer, log_mass + math.log(part)) if part > 0.0 else outer
 
@@ -202,7 +163,7 @@ def _within_cell(table: InversionTable, cell: int, low: float, high: float, v: f
     """Return the v-quantile of the density cut to low..high, both in one cell."""
     left, right = table.points[cell], table.points[cell + 1]
     slope = (table.logs[cell + 1] - table.logs[cell]) / (right - left) * (high - low)
-    return low + (high - low) * _cell_quantile(slope, v)
+    return low + (high - low) * cell_quantile(slope, v)
 
 
 @njit
@@ -230,11 +191,11 @@ def _cross(table: InversionTable, cell: int, outer: float, target: float, from_r
     """Return r in a cell where the mass from the outer end, `outer` at the cell's own, reaches target (logs)."""
     left, right = float(table.points[cell]), float(table.points[cell + 1])
     slope = table.logs[cell + 1] - table.logs[cell]
-    v = math.exp(target - _log_cell_mass(right - left, table.logs[cell], table.logs[cell + 1]))
+    v = math.exp(target - log_cell_mass(right - left, table.logs[cell], table.logs[cell + 1]))
     if outer > -np.inf:
         v *= -math.expm1(outer - target)
     v = min(max(v, 0.0), 1.0)
-    s = 1.0 - _cell_quantile(-slope, v) if from_right else _cell_quantile(slope, v)
+    s = 1.0 - cell_quantile(-slope, v) if from_right else cell_quantile(slope, v)
     return left + (right - left) * s
 
 
@@ -281,3 +242,29 @@ def draw_between(table: InversionTable, pair: int, low: float, high: float, v: f
         else:
             r = _find_right(table, top, stop - 1, scale + math.log(mass_high + (below + above - target)))
     return min(max(r, low), high)
+
+
+@njit
+def draw_whole(table: InversionTable, pair: int, v: float) -> float:
+    """Return the quantile at v in [0, 1) of one pair's likelihood, as a density in R on -1..1."""
+    cell = table.offsets[pair] + table.guide[pair, int(v * GUIDES)]
+    while table.cdf[cell + 1] <= v:
+        cell += 1
+    below, left = table.cdf[cell], table.points[cell]
+    share = (v - below) / (table.cdf[cell + 1] - below)
+    slope = table.logs[cell + 1] - table.logs[cell]
+    return float(left + (table.points[cell + 1] - left) * cell_quantile(slope, share))
+
+
+@njit
+def draw_again(table: InversionTable, pair: int, low: float, high: float, rng: np.random.Generator) -> float:
+    """Draw from one pair's likelihood cut to low..high, after a draw from the whole fell outside.
+
+    A draw from the whole is one from the part if it falls there, so a few more are tried first. The first is left
+    to the caller: a compiled call that hands over the table takes longer than the draw.
+    """
+    for _ in range(_TRIES):
+        r = draw_whole(table, pair, rng.random())
+        if low <= r <= high:
+            return r
+    return draw_between(table, pair, low, high, rng.random())

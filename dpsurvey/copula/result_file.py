@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -15,8 +16,11 @@ from dpsurvey.atomic import atomic_write
 from dpsurvey.copula.correlation import matrix_from_pairs, pair_values
 from dpsurvey.copula.posterior import CorrelationEstimate, CorrelationPosterior
 from dpsurvey.errors import DpsurveyError, MissingFileError, ReleaseFormatError
+from dpsurvey.strict_json import parse_json
 
 SCHEMA_VERSION = 1
+_SHOWN = 400  # characters of what a file holds, in an error
+_LONGEST_HEADER = 2**22  # characters; that of p = 60 variables has some 100,000
 
 Result = CorrelationPosterior | CorrelationEstimate
 Kind = TypeVar("Kind", CorrelationPosterior, CorrelationEstimate)
@@ -115,30 +119,53 @@ def load_result(path: str | os.PathLike[str], *, kind: Any = None) -> Any:
 
 
 def _read_archive(file: Path) -> tuple[str, NDArray[Any], NDArray[Any] | None]:
-    """Return the header's text, the array of pairs, and that of joint draws if there is one."""
+    """Return the header's text, the array of pairs, and that of joint draws if there is one.
+
+    Arrays take no more memory than the file does: compressed ones, of which a small file can hold any amount, are
+    not ours.
+    """
     try:
         content = file.read_bytes()
     except OSError as error:
         raise MissingFileError(f"cannot read {file.name!r}", got=error.strerror) from None
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+        plain = len(members) <= 3 and all(member.compress_type == zipfile.ZIP_STORED for member in members)
+        arrays = _arrays(content) if plain else {}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("a member that is no array")
     except Exception:  # damaged bytes make zipfile and numpy raise a dozen kinds of error
         raise _format_error(file, "it is not an .npz archive, or it is damaged", None, None) from None
+    if not plain:
+        raise _format_error(
+            file,
+            "it is compressed, or holds too much",
+            "two or three plain arrays",
+            f"{len(members)} members",
+        )
     if arrays.keys() - {"joint"} != {"header", "pairs"}:
         raise _format_error(file, "it holds other arrays", "header, pairs", ", ".join(arrays))
     text, values = arrays["header"], arrays["pairs"]
     if text.ndim or text.dtype.kind != "U":
         raise _format_error(file, "its header is not a text", "one JSON text", f"dtype {text.dtype}")
+    if text.dtype.itemsize > 4 * _LONGEST_HEADER:
+        raise _format_error(file, "its header is too long", f"up to {_LONGEST_HEADER:,} characters", None)
     return str(text), values, arrays.get("joint")
+
+
+def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
 
 
 def _parse_header(text: str, file: Path) -> dict[str, Any]:
     try:
-        header = json.loads(text)
+        header: dict[str, Any] = parse_json(text)
     except ValueError:
         raise _format_error(file, "its header is not JSON", None, None) from None
-    if not isinstance(header, dict) or header.get("schema") not in _SCHEMAS:
+    schema: Any = header.get("schema") if isinstance(header, dict) else None
+    if not isinstance(schema, str) or schema not in _SCHEMAS:
         raise _format_error(file, "its header names no schema of dpsurvey", " or ".join(_SCHEMAS), None)
     version = header.pop("schema_version", None)
     if version != SCHEMA_VERSION or isinstance(version, bool):
@@ -183,5 +210,8 @@ def _format_error(
     file: Path, detail: str, expected: str | None, got: str | None, *, hint: str | None = None
 ) -> ReleaseFormatError:
     return ReleaseFormatError(
-        f"{file.name!r} is not a saved result: {detail}", expected=expected, got=got, hint=hint
+        f"{file.name!r} is not a saved result: {detail[:_SHOWN]}",
+        expected=expected and expected[:_SHOWN],
+        got=got and got[:_SHOWN],
+        hint=hint,
     )

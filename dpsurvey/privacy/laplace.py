@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 from dpsurvey.errors import ArgumentError
@@ -51,6 +52,7 @@ def discrete_laplace(scale: float) -> Any:
     return dp.m.make_laplace(*space, scale=float(scale))
 
 
+@lru_cache(maxsize=64)
 def calibrated_scale(budget: float, sensitivity: int) -> tuple[float, float]:
     """Return the smallest scale whose privacy map is at most the budget, and the value of the map there.
 

@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpsurvey.errors import ArgumentTypeError, LedgerError
+from dpsurvey.errors import ArgumentError, ArgumentTypeError, LedgerError
 from dpsurvey.privacy.ledger_accounts import Account, Cost
 from dpsurvey.privacy.ledger_records import Completion, Header, Reservation
 
+_SHORTEST = 80  # bytes of a line: its checksum takes as many
+_LONGEST = 2**20  # the names of 1000 variables take some 20,000
 _CHECKSUM = "sha256"  # key of a line's checksum, last in the line
 # The end of a line that was written to its last brace, and perhaps one byte in the place of its newline.
 _WHOLE = re.compile(rb'"sha256": "[^"]{64}"\}.?\Z', re.DOTALL)
@@ -66,6 +68,8 @@ def to_line(record: Mapping[str, Any]) -> bytes:
     ------
     ArgumentTypeError
         If it holds anything but JSON values.
+    ArgumentError
+        If it is longer than any reader takes.
 
     Examples
     --------
@@ -78,7 +82,14 @@ def to_line(record: Mapping[str, Any]) -> bytes:
         raise ArgumentTypeError(
             "a record of a ledger does not fit JSON", expected="texts, integers and lists of them"
         ) from None
-    return f'{text[:-1]}, "{_CHECKSUM}": "{line_hash(text.encode())}"}}\n'.encode()
+    line = f'{text[:-1]}, "{_CHECKSUM}": "{line_hash(text.encode())}"}}\n'.encode()
+    if len(line) > _LONGEST:
+        raise ArgumentError(
+            "a record of a ledger is too long to be read again",
+            expected=f"at most {_LONGEST:,} bytes",
+            got=f"{len(line):,} bytes",
+        )
+    return line
 
 
 def line_hash(line: bytes) -> str:
@@ -100,7 +111,8 @@ def split_lines(content: bytes) -> list[bytes]:
     >>> split_lines(line + line[:20]) == split_lines(line) == split_lines(line.rstrip()) == [line]
     True
     """
-    *lines, last = content.split(b"\n")
+    # More lines than can be whole are not split off: one of those before is too short, and will be refused.
+    *lines, last = content.split(b"\n", len(content) // _SHORTEST + 1)
     if _WHOLE.search(last):
         lines.append(last)
     return [line + b"\n" for line in lines]
@@ -176,6 +188,8 @@ def _parse(line: bytes) -> dict[str, Any]:
     ValueError
         With what is wrong.
     """
+    if len(line) > _LONGEST:
+        raise ValueError("is longer than any record")
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):

@@ -70,7 +70,8 @@ def paid_entry(pages: Pages, release: Release, name: str) -> Reservation:
             got=f"{len(pages.reservations)} reservations",
             hint="put the newest copy back; until then the remaining budget is overstated",
         )
-    entry, head, line = (each[number - 1] for each in (pages.reservations, pages.heads, pages.lines))
+    at = number - 1
+    entry, head, line = pages.reservations[at], pages.heads[at], pages.lines[at]
     if receipt["head"] != head:
         raise LedgerError(
             f"line {line} of {name} is not what the release was paid with: the ledger was rewritten, or rolled "

@@ -19,11 +19,12 @@ from dpsurvey.privacy.ledger import Ledger, as_ledger, payer
 from dpsurvey.privacy.mechanisms import Mechanism, load_mechanism
 from dpsurvey.privacy.release_check import check_release, is_integer
 from dpsurvey.privacy.statistics import Statistic, make_statistic
+from dpsurvey.strict_json import parse_json
 
 FORMAT = "dpsurvey.release"
 SCHEMA_VERSION = 1
 _TABLES = ("parameters", "labels", "versions", "ledger")
-_LARGEST_FILE = 16 * 2**20  # bytes; a release of p = 60 variables has some 50 kB
+_LARGEST_FILE = 2**23  # bytes; a release of p = 60 variables has some 50 kB, of p = 1000 some 6 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,11 @@ class Release:
         return make_statistic(
             self.statistic, self.n, self.p, tuple(self.variables.index(name) for name in self.coarse)
         )
+
+    @property
+    def counted(self) -> str:
+        """What was counted, such as "concordance counts", or "concordance and quadrant counts" with coarse columns."""
+        return " and ".join(sorted(set(self.statistic_law().kinds))) + " counts"
 
     def noise_law(self) -> Mechanism:
         """Return the mechanism, whose ``marginal(i)`` is the law of the noise of count i."""
@@ -270,8 +276,8 @@ class Release:
                 "the file is too large for a release", expected=f"< {_LARGEST_FILE} bytes"
             )
         try:
-            values = json.loads(content, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError):
+            values = parse_json(content)
+        except ValueError:
             raise ReleaseFormatError(
                 "the file is not JSON", expected="a file written by Release.save"
             ) from None
@@ -318,10 +324,6 @@ class Release:
     def __repr__(self) -> str:
         safety = "secure noise" if self.secure else "INSECURE noise (simulation)"
         return (
-            f"<Release: {self.p} variables, {self.m} noisy {self.statistic} counts, n = {self.n}, "
+            f"<Release: {self.p} variables, {self.m} noisy {self.counted}, n = {self.n}, "
             f"{self.mechanism}, epsilon = {written(self.epsilon)}, {safety}>"
         )
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(name)  # NaN and Infinity are not JSON

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpsurvey.privacy.release import Release
 
 _LARGEST_N = 10**9
+_LARGEST_P = 1000  # half a million counts, a file of some 6 MB
 _IMPOSSIBLE = -1e5  # log-probability: no draw ends out there, and its likelihood would have no digits left
 
 
@@ -27,6 +28,7 @@ def check_release(release: Release) -> None:
     _expect(
         release.p >= 2 and len(set(release.variables)) == release.p, "variables are not two or more names"
     )
+    _expect(release.p <= _LARGEST_P, f"there are more than {_LARGEST_P} variables")
     _expect(4 <= release.n <= _LARGEST_N, f"n is not within 4 and {_LARGEST_N}")
     _expect(
         release.m == release.p * (release.p - 1) // 2, "there is not one count a pair (p and counts differ)"

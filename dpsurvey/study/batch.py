@@ -272,6 +272,8 @@ def _join(first: InversionTable, second: InversionTable) -> InversionTable:
         at_mode=np.concatenate((first.at_mode, second.at_mode)),
         mode=np.concatenate((first.mode, second.mode + size)),
         offsets=np.concatenate((first.offsets, second.offsets[1:] + size)),
+        cdf=np.concatenate((first.cdf, second.cdf)),
+        guide=np.concatenate((first.guide, second.guide)),
     )
 
 
@@ -282,16 +284,18 @@ def gather(table: InversionTable, which: NDArray[np.int64]) -> InversionTable:
     offsets = np.zeros(m + 1, dtype=np.int64)
     for i in range(m):
         offsets[i + 1] = offsets[i] + table.offsets[which[i] + 1] - table.offsets[which[i]]
-    points, logs, cumulative = np.empty(offsets[m]), np.empty(offsets[m]), np.empty(offsets[m])
+    points, logs = np.empty(offsets[m]), np.empty(offsets[m])
+    cumulative, cdf = np.empty(offsets[m]), np.empty(offsets[m])
     at_mode, mode = np.empty((m, 2)), np.empty(m, dtype=np.int64)
     for i in range(m):
         start, stop = table.offsets[which[i]], table.offsets[which[i] + 1]
         points[offsets[i] : offsets[i + 1]] = table.points[start:stop]
         logs[offsets[i] : offsets[i + 1]] = table.logs[start:stop]
         cumulative[offsets[i] : offsets[i + 1]] = table.cumulative[start:stop]
+        cdf[offsets[i] : offsets[i + 1]] = table.cdf[start:stop]
         at_mode[i] = table.at_mode[which[i]]
         mode[i] = table.mode[which[i]] - start + offsets[i]
-    return InversionTable(points, logs, cumulative, at_mode, mode, offsets)
+    return InversionTable(points, logs, cumulative, at_mode, mode, offsets, cdf, table.guide[which])
 
 
 @njit

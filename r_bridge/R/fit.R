@@ -7,7 +7,11 @@
 #' @param draws,chains kept draws of each chain, and number of chains.
 #' @param seed seed of the sampler; `NULL` draws one from R's generator, so that [set.seed()] makes the posterior
 #'   draws repeatable (the noise of the release never is).
-#' @param engine `"gibbs"`, or `"stan"` where CmdStan is installed.
+#' @param engine `"gibbs"`, or `"stan"` where CmdStan is installed; `"latent-radius"` is a check of the default for
+#'   releases with `"linf"` noise.
+#' @param joint also draw from the joint posterior, from which [dp_regress()] computes? It accounts for how counts go
+#'   together; without it intervals of coefficients are too long.
+#' @param lkj eta of the LKJ(eta) prior: above 1 it prefers weak correlations.
 #' @param progress show a progress bar?
 #' @return a `dp_posterior`; see [dp_posterior-methods].
 #' @export
@@ -17,9 +21,9 @@
 #' posterior
 #' summary(posterior)
 dp_bayes_na <- function(release, draws = 1000, chains = 4, seed = NULL, engine = "gibbs",
-                        progress = interactive()) {
+                        joint = TRUE, lkj = 1, progress = interactive()) {
   check_class(release, "dp_release")
-  new_result(door("bayes_na", release$json, draws, chains, seed_or_drawn(seed), engine, progress))
+  new_result(door("bayes_na", release$json, draws, chains, seed_or_drawn(seed), engine, joint, lkj, progress))
 }
 
 #' Point estimate of the correlations from a release

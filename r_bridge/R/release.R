@@ -13,8 +13,13 @@
 #' @param columns the variables, two or more; all columns by default.
 #' @param id name of the column that identifies persons (recommended: ties are broken by keys that follow the
 #'   id), or `NULL` for the row's position.
-#' @param mechanism `"geometric"`, `"rgm"` (range-preserving), or `"gaussian"`, which needs `delta`.
-#' @param statistic `"quadrant"`.
+#' @param statistic what is counted for each pair: `"concordance"` (pairs of rows that two variables order
+#'   differently), `"quadrant"` (rows high in both after splits at the medians, as in the paper), or `"auto"`, what
+#'   [dp_plan()] expects to give the shortest intervals.
+#' @param mechanism how noise is added: `"linf"` (jointly), `"geometric"` (independently, as in the paper), `"rgm"`
+#'   (range-preserving), `"gaussian"` (needs `delta`), or `"auto"`, the best of those with `delta = 0`.
+#' @param coarse columns declared to have few levels, whose pairs are quadrant counts; by default the logicals and
+#'   ordered factors.
 #' @param key_seed seed of the tie-breaking keys, the same in all releases of a data set; public. `NULL` takes
 #'   the default.
 #' @param ledger path of a budget file made by [dp_ledger()]; without one a warning says that nothing keeps
@@ -30,12 +35,13 @@
 #' release <- dp_release(mtcars[c("mpg", "wt", "hp")], epsilon = 1, ledger = ledger)
 #' release
 #' cat(release$statement)
-dp_release <- function(data, epsilon, columns = NULL, id = NULL, mechanism = "geometric", statistic = "quadrant",
-                       key_seed = NULL, ledger = NULL, delta = 0, again = FALSE) {
+dp_release <- function(data, epsilon, columns = NULL, id = NULL, statistic = "auto", mechanism = "auto",
+                       coarse = NULL, delta = 0, key_seed = NULL, ledger = NULL, again = FALSE) {
   options <- list(
     columns = as_names(columns), statistic = statistic, mechanism = mechanism,
+    coarse = as_names(coarse), delta = delta,
     key_seed = if (!is.null(key_seed)) format(key_seed, scientific = FALSE, digits = 22),
-    ledger = if (!is.null(ledger)) path.expand(ledger), delta = delta, again = again
+    ledger = if (!is.null(ledger)) path.expand(ledger), again = again
   )
   answer <- withCallingHandlers(
     door("release", table_to_python(data, columns, id), epsilon, Filter(Negate(is.null), options)),

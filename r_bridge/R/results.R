@@ -6,12 +6,13 @@
 #' @param x,object a `dp_posterior`.
 #' @param parm pairs to return: numbers, or names such as `"a ~ b"`; all by default.
 #' @param level,prob posterior probability of the equal-tailed intervals.
+#' @param joint whether to return the joint draws.
 #' @param row.names,optional ignored.
 #' @param ... for `plot()`, further arguments of [graphics::plot.default()]; otherwise ignored.
 #' @return `summary()` and `as.data.frame()`: a data.frame, one row a pair, with mean, sd, interval, effective
 #'   sample sizes and R-hat. `coef()`: posterior means, named by pair. `confint()`: a matrix of intervals.
-#'   `dp_correlation()`: the p x p posterior mean. `dp_draws()`: an array, chain x draw x p x p. `as_draws()`:
-#'   a `draws_array` of package posterior.
+#'   `dp_correlation()`: the p x p posterior mean. `dp_draws()`: an array, chain x draw x p x p; with `joint = TRUE`
+#'   the joint draws that [dp_regress()] uses, or `NULL`. `as_draws()`: a `draws_array` of package posterior.
 #' @name dp_posterior-methods
 #' @examplesIf dp_available()
 #' posterior <- dp_erl(mtcars, c("mpg", "wt", "hp"), engine = "native", draws = 500, seed = 1)
@@ -23,6 +24,7 @@ NULL
 
 new_result <- function(answer) {
   answer$values <- unlist(answer$values)
+  answer$joint <- as.double(unlist(answer$joint))
   answer$variables <- unlist(answer$variables)
   answer$labels <- labels_from_python(answer$labels)
   structure(answer, class = c(paste0("dp_", answer$kind), "dp_result"))
@@ -91,10 +93,11 @@ dp_correlation <- function(x) {
 
 #' @rdname dp_posterior-methods
 #' @export
-dp_draws <- function(x) {
+dp_draws <- function(x, joint = FALSE) {
   check_class(x, "dp_posterior")
   p <- length(x$variables)
-  pairs <- array(x$values, c(p * (p - 1) / 2, x$draws, x$chains))
+  if (joint && !length(x$joint)) return(NULL)
+  pairs <- array(if (joint) x$joint else x$values, c(p * (p - 1) / 2, x$draws, x$chains))
   index <- matrix(0L, p, p)
   index[lower.tri(index)] <- seq_len(p * (p - 1) / 2)
   index <- index + t(index)

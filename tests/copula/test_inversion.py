@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from dpsurvey.copula.inversion import InversionTable, build_inversion, draw_between, log_density
+from dpsurvey.copula.inversion import (
+    InversionTable,
+    build_inversion,
+    draw_again,
+    draw_between,
+    draw_whole,
+    log_density,
+)
 from dpsurvey.copula.likelihood import LikelihoodTable, tabulate
 from dpsurvey.copula.quadrant import correlation, log_odds
 from dpsurvey.privacy.release import Release
@@ -122,6 +129,28 @@ def test_random_draws_follow_the_density(count_release: Maker) -> None:
     rng = np.random.default_rng(5)
     for low, high in ((-1.0, 1.0), (0.5, 0.65), (0.68, 0.9)):
         x = np.array([draw_between(inversion, 0, low, high, v) for v in rng.random(20_000)])
+        assert kstest(x, lambda at, a=low, b=high: exact_cdf(table, a, b, np.sort(at))).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_whole_has_the_quantiles_of_its_longest_part(case: str, count_release: Maker) -> None:
+    _, inversion = make_table(count_release, case)
+    for v in (0.0, 1e-300, *np.linspace(1e-6, 1 - 1e-6, 999), 1 - 2**-53):
+        found, again = draw_whole(inversion, 0, v), draw_between(inversion, 0, -1.0, 1.0, v)
+        assert -1.0 <= found <= 1.0
+        if 1e-6 <= v <= 1 - 1e-6:  # close to 1 a cdf has few digits left
+            assert found == pytest.approx(again, abs=1e-9)
+
+
+@pytest.mark.parametrize("case", ["usual", "mode at +1", "flat"])
+def test_second_draws_follow_the_density_of_their_part(case: str, count_release: Maker) -> None:
+    table, inversion = make_table(count_release, case)
+    rng = np.random.default_rng(6)
+    for share in (0.9, 0.4, 0.1, 1e-3):  # of the mass: the draws are mostly first ones, or mostly inversions
+        low, high = draw_whole(inversion, 0, 0.02), draw_whole(inversion, 0, 0.02 + share)
+        x = np.array([draw_again(inversion, 0, low, high, rng) for _ in range(20_000)])
+        assert low <= x.min()
+        assert x.max() <= high
         assert kstest(x, lambda at, a=low, b=high: exact_cdf(table, a, b, np.sort(at))).pvalue > 1e-3
 
 

@@ -147,6 +147,15 @@ def test_a_spec_that_fits_no_json_is_refused_and_nothing_is_written(book: Ledger
     assert book.path.read_bytes() == before
 
 
+def test_a_spec_too_long_to_be_read_again_is_refused_and_nothing_is_written(book: Ledger) -> None:
+    before = book.path.read_bytes()
+    with pytest.raises(ArgumentError, match="too long"):
+        book.reserve(0.1, {"variables": ["x" * 1000] * 1100})
+    assert book.path.read_bytes() == before
+    book.reserve(0.1, {"variables": ["x" * 1000] * 1000})
+    assert book.spent == Decimal("0.1")
+
+
 def test_any_text_can_be_a_label_or_a_name(tmp_path: Path) -> None:
     """Line separators other than the newline, quotes, nulls."""
     odd = 'a\u2028b\x85c\nd"e\\\x00 é\x1c'

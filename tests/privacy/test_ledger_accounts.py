@@ -95,7 +95,9 @@ def test_epsilon_and_delta_add_up_side_by_side(tmp_path: Path) -> None:
     assert book.status().endswith(
         "budget 1.0, spent 0.75, remaining 0.25; delta 0.000003, spent 0.000003, remaining 0.000000"
     )
-    with pytest.raises(BudgetExceededError, match=r"requested delta 1E-7, remaining 0\.000000: 1E-7 too much"):
+    with pytest.raises(
+        BudgetExceededError, match=r"requested delta 1E-7, remaining 0\.000000: 1E-7 too much"
+    ):
         book.reserve(0.1, {}, delta=1e-7)
     with pytest.raises(BudgetExceededError, match=r"requested epsilon 0\.5, remaining 0\.25"):
         book.reserve(0.5, {})

@@ -57,6 +57,17 @@ def test_every_byte_that_is_lost_or_added_is_refused(book: Ledger) -> None:
                 read_lines(split_lines(changed), "l")
 
 
+def test_a_crash_at_any_byte_of_a_write_leaves_what_was_there_before_or_all_of_it(book: Ledger) -> None:
+    content = filled(book)
+    lines = content.splitlines(keepends=True)
+    for number in (2, 3, 4, 5):
+        before, line = b"".join(lines[: number - 1]), lines[number - 1]
+        for written in range(len(line) + 1):
+            pages = read_lines(split_lines(before + line[:written]), "l")
+            whole = written >= len(line) - 1
+            assert pages.head == line_hash(lines[number - 1 if whole else number - 2])
+
+
 def test_a_changed_byte_in_the_file_stops_every_use_and_the_file_stays_as_it_is(book: Ledger) -> None:
     changed = filled(book).replace(b'"epsilon": "0.2"', b'"epsilon": "0.1"')
     book.path.write_bytes(changed)

@@ -86,7 +86,10 @@ def test_regressions_agree_with_the_public_ones(method):
         values = regressions.functionals(draws.reshape(-1, 3, 3))
         sd = values.std(axis=0)
         np.testing.assert_allclose(part["estimate"], values.mean(axis=0), atol=0.2 * sd.max())
-        np.testing.assert_allclose(part["upper"] - part["lower"], 3.92 * sd, rtol=0.12)
+        length = np.subtract(*np.quantile(values, [0.975, 0.025], axis=0))
+        gap = (part["upper"] - part["lower"]).to_numpy() / length - 1
+        # From 700 draws these scatter by 4%, and by 9% in R squared, whose chain is slower and whose law is skew.
+        assert np.all(np.abs(gap) < [0.15, 0.15, 0.15, 0.15, 0.35])
 
 
 def test_tables_are_forgotten_when_there_are_many(monkeypatch):

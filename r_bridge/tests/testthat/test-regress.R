@@ -25,3 +25,22 @@ test_that("coefficients are those of every draw", {
   expect_identical(as.data.frame(fit), table)
   expect_error(dp_regress(posterior, Kcal ~ Grani), "Grani")
 })
+
+test_that("regressions from a release use its joint draws", {
+  needs_python()
+  set.seed(1)
+  release <- suppressWarnings(dp_release(complete_table(), 5))
+  posterior <- dp_bayes_na(release, draws = 50, chains = 2, seed = 1)
+  fit <- dp_regress(posterior, Kcal ~ Grain + Sugar)
+  R <- dp_draws(posterior, joint = TRUE)[2, 7, , ]
+  expect_equal(unname(fit$coefficients[57, ]), as.vector(solve(R[2:3, 2:3], R[2:3, 1])))
+  expect_false(isTRUE(all.equal(R, dp_draws(posterior)[2, 7, , ])))
+  file <- tempfile(fileext = ".rds")
+  saveRDS(posterior, file)
+  expect_equal(coef(dp_regress(readRDS(file), Kcal ~ Grain + Sugar)), coef(fit))
+  apart <- dp_bayes_na(release, draws = 50, chains = 2, seed = 1, joint = FALSE)
+  expect_null(dp_draws(apart, joint = TRUE))
+  fit <- dp_regress(apart, Kcal ~ Grain + Sugar)
+  R <- dp_draws(apart)[2, 7, , ]
+  expect_equal(unname(fit$coefficients[57, ]), as.vector(solve(R[2:3, 2:3], R[2:3, 1])))
+})

@@ -11,7 +11,7 @@ test_that("a release is made, saved, read back and stated", {
   expect_true(release$secure)
   expect_equal(nrow(as.data.frame(release)), 3)
   expect_output(print(release), "epsilon = 1")
-  expect_output(summary(release), "substitute one row")
+  expect_output(summary(release), "substitute one\\s+row")
   file <- dp_write_release(release, tempfile(fileext = ".json"))
   expect_identical(dp_read_release(file), release)
   error <- expect_error(dp_release(data, 1, ledger = path), class = "ReleaseExists")
@@ -49,6 +49,34 @@ test_that("no ledger is warned of, and refusals keep R's words", {
   data$Kcal[7] <- NA
   expect_error(suppressWarnings(dp_release(data, 1)), "'Kcal': 1 missing")
   expect_error(dp_write_release(data, tempfile()), "expected a dp_release")
+})
+
+test_that("statistic and noise follow the plan, and can be named", {
+  needs_python()
+  set.seed(1)
+  data <- complete_table()
+  expect_output(print(suppressWarnings(dp_release(data, 1))), "concordance counts.*linf")
+  paper <- suppressWarnings(dp_release(data, 1, statistic = "quadrant", mechanism = "geometric"))
+  expect_output(print(paper), "quadrant counts.*geometric")
+  gaussian <- suppressWarnings(dp_release(data, 1, mechanism = "gaussian", delta = 1e-6))
+  expect_match(gaussian$statement, "1e-06")
+  data$Grain <- data$Grain > 0
+  expect_output(print(suppressWarnings(dp_release(data, 1))), "concordance and quadrant counts")
+  data$Sugar <- round(data$Sugar)
+  expect_silent(mixed <- suppressWarnings(dp_release(data, 1, coarse = c("Grain", "Sugar"))))
+  expect_error(suppressWarnings(dp_release(data, 1, mechanism = "laplace")), class = "UnknownNameError")
+})
+
+test_that("a plan needs no data", {
+  needs_python()
+  plan <- dp_plan(p = 7, n = 5820, epsilon = 1)
+  expect_equal(plan$mechanism, "linf")
+  expect_lt(plan$length, 0.1)
+  expect_lt(dp_plan(p = 7, n = 5820, length = 0.1)$epsilon, 1)
+  paper <- dp_plan(p = 5, n = 500, epsilon = 1, statistic = "quadrant", mechanism = "geometric")
+  expect_equal(paper$length, 0.6, tolerance = 0.1)
+  expect_error(dp_plan(p = 7, n = 5820), class = "ArgumentError")
+  expect_error(dp_plan(p = 2.5, n = 100, epsilon = 1), "whole number")
 })
 
 test_that("ids and key seeds decide ties, not the order of rows", {
