@@ -7,12 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsurvey.copula.hermite import interpolate
+from dpsurvey.copula.hermite import quintic
 from dpsurvey.copula.jit import njit
 
 _FINE = 1e-4  # error of a linear cell in log density, near the mode
 _COARSE = 0.05  # the same, far out in the tails
-_TAIL = 20.0  # log units below the mode where cells may begin to grow
+_TAIL = 10.0  # log units below the mode where cells may begin to grow,
+_GROWTH = 4.0  # by a factor of e in their error for every so many units
 _DEEPEST = 40  # halvings of a cell of the likelihood table
 
 
@@ -27,19 +28,21 @@ def linear_cells(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return points in R and log-likelihoods between which linear interpolation is good enough."""
     best = jets[:, 0].max()
+    far = _TAIL + _GROWTH * math.log(_COARSE / _FINE)
     points, logs = [-1.0], [jets[0, 0] - best]
     for i in range(1, nodes.shape[0]):
         pending = [(nodes[i], jets[i, 0] - best, 0)]
-        left_eta = nodes[i - 1]
+        start, width = nodes[i - 1], nodes[i] - nodes[i - 1]
+        left_eta = start
         while len(pending) > 0:
             eta, log_right, depth = pending[-1]
             middle = 0.5 * (left_eta + eta)
-            log_middle = interpolate(middle, nodes, jets)[0] - best
+            log_middle = quintic((middle - start) / width, width, jets[i - 1], jets[i])[0] - best
             left, right = points[-1], _r_of(eta)
             share = (_r_of(middle) - left) / (right - left) if right > left else 0.5
             chord = logs[-1] + share * (log_right - logs[-1])
             drop = -max(logs[-1], log_right, log_middle)
-            allowed = min(_COARSE, _FINE * max(1.0, drop / _TAIL))
+            allowed = _FINE * math.exp(max(drop - _TAIL, 0.0) / _GROWTH) if drop < far else _COARSE
             if abs(chord - log_middle) > allowed and depth < _DEEPEST and right > left:
                 pending[-1] = (eta, log_right, depth + 1)
                 pending.append((middle, log_middle, depth + 1))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpsurvey.copula.jit import njit
 from dpsurvey.copula.noisy_beta import lay_panels, log_mixture
 from dpsurvey.copula.quadrant import LARGEST_ETA, log_odds
 
@@ -207,9 +208,10 @@ def _share_below(eta: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(expit(0.5 * eta))
 
 
+@njit
 def _graded(mode: float, error: float, end: float) -> NDArray[np.float64]:
     """Return points from the mode to an end, with steps that grow with the distance from the mode."""
-    room, points, reach = abs(end - mode), [0.0], 0.0
+    room, reach, points = abs(end - mode), 0.0, [0.0]
     while reach < room:
         reach += min(_WIDEST, max(error / _PER_SD, (reach - _CORE * error) / _PER_UNIT))
         points.append(min(reach, room))
