@@ -86,18 +86,53 @@ def derived_bias(R):
     return u / 4.0 + (R - u) / (4.0 * s)
 
 
+def simulated_counts(n, R, rng):
+    """Quadrant counts of n rows at each correlation."""
+    counts = np.empty(len(R), dtype=np.int64)
+    for i, r in enumerate(R):
+        x = rng.standard_normal((n, 2))
+        x[:, 1] = r * x[:, 0] + np.sqrt(1.0 - r * r) * x[:, 1]
+        counts[i] = high_low_counts(x)[0]
+    return counts
+
+
 def bias(runs):
-    """Mean and variance of equation (10) against simulated quadrant counts."""
+    """Equation (10) against simulated counts, and what it does to intervals at p = 2 without noise."""
     rows = []
     for n, R in itertools.product((20, 50, 200), (0.0, 0.3, 0.6, 0.8, 0.9, 0.97)):
-        rng, law, eta = np.random.default_rng([SEED, n]), QuadrantLaw(n), log_odds(R)
-        factor = np.linalg.cholesky(np.array([[1.0, R], [R, 1.0]]))
-        t = np.array([high_low_counts(rng.standard_normal((n, 2)) @ factor.T)[0] for _ in range(runs)])
+        law, eta = QuadrantLaw(n), log_odds(R)
+        t = simulated_counts(n, np.full(runs, R), np.random.default_rng([SEED, n]))
         rows.append((n, R, float(law.mean(eta)) - t.mean(), t.std() / np.sqrt(runs), derived_bias(R),
                      float(law.variance(eta)) / t.var()))  # fmt: skip
     frame = pd.DataFrame(rows, columns=["n", "R", "bias", "bias_se", "derived", "variance_ratio"])
     frame.to_csv(RESULTS / "better_noise_bias.csv", index=False, float_format="%.4f", lineterminator="\n")
     print(frame.to_string())
+    for n in (50, 100, 200):
+        rng = np.random.default_rng([SEED, n, 2])
+        true = rng.uniform(-1.0, 1.0, runs)
+        t = simulated_counts(n, true, rng)
+        for name, shifted in (("equation (10)", False), ("its mean shifted", True)):
+            low, high = intervals_without_noise(n, shifted)[t].T
+            covered = (low < true) & (true < high)
+            strong = np.abs(true) > 0.9
+            print(
+                f"n = {n}, {name}: coverage {100 * covered.mean():.2f} ({100 * covered.std() / np.sqrt(runs):.2f}), "
+                f"at |R| > .9 {100 * covered[strong].mean():.1f}, length {np.mean(high - low):.4f}"
+            )
+
+
+def intervals_without_noise(n, shifted):
+    """95% intervals under R ~ U(-1, 1) for each count of an even n, with eta so shifted that the mean is right."""
+    law = QuadrantLaw(n)
+    R = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 4003)[1:-1])
+    eta = log_odds(R)
+    if shifted:
+        gap = derived_bias(np.abs(R))
+        eta = eta - np.sign(R) * gap / (law.variance(eta) + gap**2)  # variance is dE[T]/d eta
+    logs = law.log_weights + eta[:, None] * law.support
+    mass = np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)) * np.gradient(R)[:, None]
+    cdf = np.cumsum(mass, axis=0) / mass.sum(axis=0)
+    return np.array([np.interp([0.025, 0.975], column, R) for column in cdf.T])
 
 
 def diet(folder, releases):
@@ -106,28 +141,26 @@ def diet(folder, releases):
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     table, _ = example.read_diet(example.survey_files(folder))
-    golden = json.loads(example.GOLDEN.read_text())["correlations"]
-    erl = pd.DataFrame(golden).T  # in the order of pairs
+    erl = pd.DataFrame(json.loads(example.GOLDEN.read_text())["correlations"]).T  # in the order of pairs
     rows = []
-    for (name, (statistic, mechanism)), epsilon in itertools.product(METHODS.items(), DIET_EPSILONS):
-        for run in range(releases):
-            posterior = dps.bayes_na(
-                release(table, epsilon, statistic, mechanism), joint=False, seed=run, progress=False
-            )
-            lower, upper = (pair_values(end) for end in posterior.interval())
-            mean = pair_values(posterior.mean())
-            pairs = [f"{a}~~{b}" for a, b in posterior.release.pairs]
-            assert pairs == list(erl.index)
-            rows += [
-                (name, epsilon, run, *row) for row in zip(pairs, mean, lower, upper, erl["mean"], strict=True)
-            ]
-    frame = pd.DataFrame(
-        rows, columns=["method", "epsilon", "release", "pair", "estimate", "lower", "upper", "erl"]
+    for (name, method), epsilon, run in itertools.product(METHODS.items(), DIET_EPSILONS, range(releases)):
+        made = release(table, epsilon, *method)
+        posterior = dps.bayes_na(made, joint=False, seed=run, progress=False)
+        assert [f"{a}~~{b}" for a, b in made.pairs] == list(erl.index)
+        values = (pair_values(posterior.mean()), *(pair_values(end) for end in posterior.interval()))
+        rows += [(name, epsilon, run, *row) for row in zip(erl.index, *values, erl["mean"], strict=True)]
+    columns = ["method", "epsilon", "release", "pair", "estimate", "lower", "upper", "erl"]
+    frame = pd.DataFrame(rows, columns=columns)
+    frame.to_csv(RESULTS / "better_noise_diet.csv", index=False, float_format="%.5g", lineterminator="\n")
+    report_diet(frame, erl)
+
+
+def report_diet(frame, erl):
+    """Print mean lengths with errors over releases, and draw them."""
+    values = frame.assign(
+        length=frame["upper"] - frame["lower"], contains=frame["erl"].between(frame["lower"], frame["upper"])
     )
-    frame.to_csv(RESULTS / "better_noise_diet.csv", index=False, float_format="%.4f", lineterminator="\n")
-    frame["length"] = frame["upper"] - frame["lower"]
-    frame["contains"] = frame["erl"].between(frame["lower"], frame["upper"])
-    by_release = frame.groupby(["method", "epsilon", "release"], sort=False)[["length", "contains"]].mean()
+    by_release = values.groupby(["method", "epsilon", "release"], sort=False)[["length", "contains"]].mean()
     lengths = by_release.groupby(["method", "epsilon"], sort=False)["length"].agg(["mean", "sem"])
     lengths["contains ERL"] = by_release.groupby(["method", "epsilon"], sort=False)["contains"].mean()
     erl_length = float((erl["q975"] - erl["q025"]).mean())
