@@ -54,7 +54,7 @@ def audits(figures: list[Figures]) -> str:
     text = "### Draws against their law\n\n" + table(
         ("mechanism", "statistic", "epsilon", "what", "draws", "chi-square p-value"),
         [
-            (f["mechanism"], f["statistic"], f["epsilon"], f["what"], f["draws"], f"{float(f['p']):.3f}")
+            (f["mechanism"], f["statistic"], f["epsilon"], f["what"], f["draws"], f"{float(f['p']):.2g}")
             for f in laws
         ],
     )
