@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.special import logsumexp
 
 import dpsurvey as dps
-from dpsurvey.copula.likelihood import sampling_law
+from dpsurvey.copula.quadrant import QuadrantLaw
 
 N, P, EPSILON, TRIES = 5820, 7, 1.0, 5
 SECONDS, EFFECTIVE, DIFFERENCE = 1.0, 2.0, 0.01
@@ -32,7 +32,8 @@ def simulated_release() -> dps.Release:
     rng = np.random.default_rng(2601)
     loading = np.linspace(0.3, 0.85, P)
     rows = rng.standard_normal((N, 1)) * loading + rng.standard_normal((N, P)) * np.sqrt(1 - loading**2)
-    return dps.release(pd.DataFrame(rows, columns=[f"x{j}" for j in range(P)]), EPSILON, insecure_rng=rng)
+    df = pd.DataFrame(rows, columns=[f"x{j}" for j in range(P)])
+    return dps.release(df, EPSILON, statistic="quadrant", mechanism="geometric", insecure_rng=rng)
 
 
 def mean_length(pairs: np.ndarray) -> float:
@@ -43,7 +44,7 @@ def mean_length(pairs: np.ndarray) -> float:
 
 def exact_draws(release: dps.Release, draws: int) -> np.ndarray:
     """Return independent posterior draws of all pairs, shape (draws, m)."""
-    law, noise, rng = sampling_law(release), release.noise_law(), np.random.default_rng(1)
+    law, noise, rng = QuadrantLaw(release.n), release.noise_law(), np.random.default_rng(1)
     grids = []
     for count in release.counts:
         centre = law.solve(float(count))

@@ -1,12 +1,17 @@
 """The embedded sampler and our tables against the paper's Stan program, in one run and in CPU seconds.
 
-Effective draws: p = 5, n = 1000; ``stan/bayes_na.stan`` with Stan's NUTS (1000 iterations of warm-up, 1000 kept)
-and ``bayes_na`` with its defaults; effective draws of the worst pair per CPU second of the whole fit, warm-up and
-tables included, compilation not. Gradients: p = 7, n = 5820; the log posterior density of unconstrained parameters
-and its gradient, by the programs within NUTS (CPU seconds over leapfrog steps) and by a numba kernel on our tables,
-after checking that they agree. Claims:
+Effective draws: p = 5, n = 1000; ``stan/bayes_na.stan`` with Stan's NUTS (one chain, 1000 iterations of warm-up,
+1000 kept) and ``bayes_na`` with its defaults but ``joint=False``, since the program knows nothing of the second,
+calibrated posterior (what that costs is printed too). Both draw from the same posterior of the same release, and are
+measured alike: bulk effective draws (Vehtari et al., 2021) of the pair where they are fewest, per CPU second of the
+whole fit, warm-up and tables included, compilation not.
 
-* at least 100 times as many effective draws per CPU second (150 to 250 is usual);
+Gradients: p = 7, n = 5820; the log posterior density of unconstrained parameters and its gradient, by the programs
+within NUTS (CPU seconds over leapfrog steps) and by a numba kernel on our tables, after checking that they agree.
+
+Claims:
+
+* at least 300 times as many effective draws per CPU second;
 * a gradient at least 2000 times as cheap.
 
 Stan comes from httpstan, a development dependency that compiles programs with g++ alone, about a minute each at the
@@ -26,6 +31,7 @@ import sys
 import tempfile
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +45,8 @@ from dpsurvey.copula.jit import njit
 from dpsurvey.copula.likelihood import LikelihoodTable, tabulate
 from dpsurvey.copula.stan import PROGRAMS, program, program_data
 
-DRAWS_RATIO, GRADIENT_RATIO = 100.0, 2000.0
+DRAWS_RATIO, GRADIENT_RATIO = 300.0, 2000.0
+TRIES = 3  # of our fit, which takes a fraction of a second: their median
 NUTS = {
     "init": {}, "random_seed": 1, "chain": 1, "init_radius": 2.0, "num_thin": 1, "save_warmup": False, "refresh": 0,
     "stepsize": 1.0, "stepsize_jitter": 0.0, "max_depth": 10, "delta": 0.8, "gamma": 0.05, "kappa": 0.75, "t0": 10.0,
@@ -48,12 +55,12 @@ NUTS = {
 
 
 def simulated_release(p: int, n: int, epsilon: float) -> dps.Release:
-    """Return a release of normal rows with correlations drawn from LKJ(1)."""
+    """Return a release, by the paper's mechanism, of normal rows with correlations drawn from LKJ(1)."""
     rng = np.random.default_rng([2601, p, n])
     factor = rng.standard_normal((p, p + 1))
     rows = rng.standard_normal((n, p + 1)) @ factor.T
     df = pd.DataFrame(rows, columns=[f"x{j}" for j in range(p)])
-    return dps.release(df, epsilon, insecure_rng=rng)
+    return dps.release(df, epsilon, statistic="quadrant", mechanism="geometric", insecure_rng=rng)
 
 
 def stan_data(release: dps.Release, engine: str) -> dict[str, Any]:
@@ -143,12 +150,16 @@ def stan_rate(release: dps.Release) -> tuple[float, float]:
     return worst_ess(table[names].to_numpy().reshape(1, -1, p, p)), seconds
 
 
-def our_rate(release: dps.Release) -> tuple[float, float]:
+def our_rate(release: dps.Release, joint: bool = False) -> tuple[float, float]:
     """Return effective draws and CPU seconds of the embedded sampler, warm."""
-    dps.bayes_na(release, draws=10, seed=1, progress=False)
-    began = time.process_time()
-    posterior = dps.bayes_na(release, seed=1, progress=False)
-    return worst_ess(posterior.draws), time.process_time() - began
+    dps.bayes_na(release, draws=10, seed=0, joint=joint, progress=False)
+    seconds, effective = [], []
+    for seed in range(TRIES):
+        began = time.process_time()
+        posterior = dps.bayes_na(release, seed=seed, joint=joint, progress=False)
+        seconds.append(time.process_time() - began)
+        effective.append(worst_ess(posterior.draws))
+    return float(np.median(effective)), float(np.median(seconds))
 
 
 def cells_of(table: LikelihoodTable) -> np.ndarray:
@@ -269,11 +280,15 @@ def compare_draws() -> float:
     """Print effective draws per CPU second of both, and return their ratio."""
     release = simulated_release(5, 1000, 1.0)
     rates = {}
-    for name, run in (("stan/bayes_na.stan, NUTS", stan_rate), ("dpsurvey.bayes_na", our_rate)):
+    for name, run in (
+        ("stan/bayes_na.stan, NUTS", stan_rate),
+        ("bayes_na, joint=False", our_rate),
+        ("bayes_na, both posteriors", partial(our_rate, joint=True)),
+    ):
         ess, seconds = run(release)
         rates[name] = ess / seconds
-        print(f"  {name:26} {ess:6.0f} in {seconds:6.2f} s: {ess / seconds:8.0f} a second", flush=True)
-    theirs, ours = rates.values()
+        print(f"  {name:26} {ess:6.0f} in {seconds:6.3f} s: {ess / seconds:8.0f} a second", flush=True)
+    theirs, ours, _ = rates.values()
     return ours / theirs
 
 

@@ -51,7 +51,8 @@ def fit(
         typer.Option(
             "--engine",
             metavar="NAME",
-            help="What draws (bayes-na): gibbs, embedded; stan or stan-direct, with CmdStan.",
+            help="What draws (bayes-na): gibbs, embedded; stan or stan-direct, with CmdStan; latent-radius, "
+            "a check for linf noise.",
         ),
     ] = "gibbs",
     prob: ProbOption = 0.95,

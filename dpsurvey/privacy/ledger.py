@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from io import FileIO
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -308,14 +309,15 @@ class Ledger:
             of what it was for. Amounts are texts, digit for digit.
         """
         pages = self._read()
-        account, costs = pages.account, pages.costs
+        account = pages.account
         files = {note.sequence: note.file for note in pages.completions}
         rows = []
-        for number, (entry, cost) in enumerate(zip(pages.reservations, costs, strict=True), start=1):
+        for entry, so_far in zip(pages.reservations, accumulate(pages.costs), strict=True):
+            number, cost = entry.sequence, entry.cost
             amounts = {"epsilon": str(cost.epsilon), "delta": str(cost.delta)}
             if account.uses_rho:
                 amounts["rho"] = str(cost.rho)
-            amounts["remaining"] = str(account.remaining(costs[:number]))
+            amounts["remaining"] = str(account.remaining([so_far]))
             file = files.get(number, "").encode(errors="backslashreplace").decode()
             spec = {key: str(value) for key, value in entry.spec.items()}
             rows.append(spec | {"sequence": number, **amounts, "file": file})

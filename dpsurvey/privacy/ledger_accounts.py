@@ -22,6 +22,7 @@ from dpsurvey.privacy.gaussian import converted_epsilon
 
 _DOWN = Context(prec=15, rounding=ROUND_FLOOR)  # 15 digits survive the way through a float and back
 _SMALLEST = 1e-50  # rho that is not told from none
+_WIDE = Context(prec=40)  # a square root rounds to the nearest, whatever its context says
 _TOLERANCE = 1e-7  # relative, of the largest rho within a budget
 
 
@@ -40,6 +41,11 @@ class Cost:
     epsilon: Decimal
     delta: Decimal = Decimal(0)
     rho: Decimal | None = None
+
+    def __add__(self, other: Cost) -> Cost:
+        """Return both together, exactly."""
+        rho = None if self.rho is None or other.rho is None else total([self.rho, other.rho])
+        return Cost(total([self.epsilon, other.epsilon]), total([self.delta, other.delta]), rho)
 
 
 class Account(Protocol):
@@ -186,12 +192,11 @@ class ZcdpAccount:
 
     def remaining(self, costs: Sequence[Cost]) -> Decimal:
         """Return the epsilon of one more release with pure epsilon that fits, rounded down."""
-        return _DOWN.sqrt(_DOWN.multiply(self.remaining_rho(costs), Decimal(2)))
+        return _DOWN.plus(_WIDE.sqrt(_DOWN.multiply(self.remaining_rho(costs), Decimal(2))))
 
     def remaining_rho(self, costs: Sequence[Cost]) -> Decimal:
         """Return the rho that is left, rounded down."""
-        largest = _largest_rho(spendable(float(self.budget)), spendable(float(self.delta)))
-        return max(Decimal(0), _DOWN.plus(difference(Decimal(largest), spent_rho(costs))))
+        return max(Decimal(0), _DOWN.plus(difference(self._largest_rho(), spent_rho(costs))))
 
     def check(self, costs: Sequence[Cost], cost: Cost, dataset: str) -> None:
         """Refuse a cost with which the sum of rho converts to more than the budget.
@@ -200,14 +205,14 @@ class ZcdpAccount:
         ------
         BudgetExceededError
         """
-        if self.holds([*costs, cost]):
-            return
-        budget = f"epsilon {self.budget} at delta {self.delta}"
-        _check_enough("rho", cost.rho or Decimal(0), self.remaining_rho(costs), dataset, budget)
+        if not self.holds([*costs, cost]):
+            budget = f"epsilon {self.budget} at delta {self.delta}"
+            _check_enough("rho", cost.rho or Decimal(0), self.remaining_rho(costs), dataset, budget)
 
     def holds(self, costs: Sequence[Cost]) -> bool:
         """Return whether the sum of rho converts to at most the budget."""
-        return self._converted(spent_rho(costs)) <= spendable(float(self.budget))
+        rho = spent_rho(costs)
+        return self._converted(rho) <= spendable(float(self.budget)) or rho <= self._largest_rho()
 
     def describe(self, costs: Sequence[Cost]) -> str:
         """Return in words what the budget is, what was spent and what remains."""
@@ -219,6 +224,9 @@ class ZcdpAccount:
 
     def _converted(self, rho: Decimal) -> float:
         return converted_epsilon(_float_above(rho), spendable(float(self.delta))) if rho else 0.0
+
+    def _largest_rho(self) -> Decimal:
+        return Decimal(_largest_rho(spendable(float(self.budget)), spendable(float(self.delta))))
 
 
 ACCOUNTS: dict[str, type[PureAccount] | type[ZcdpAccount]] = {

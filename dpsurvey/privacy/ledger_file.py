@@ -7,6 +7,7 @@ together with its newline and flushed to disk before anything is computed on the
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from dpsurvey.errors import LedgerError, MissingFileError
 
 LOCK_TIMEOUT = 60.0  # seconds
 _POLL = 0.005  # seconds
+_BEYOND = 2**40  # bytes
 
 
 def make_file(path: Path, content: bytes) -> None:
@@ -130,15 +132,11 @@ def _write_through(file: FileIO, content: bytes) -> None:
 
 
 def _lock(file: FileIO, path: Path, deadline: float) -> None:
-    try:
-        import fcntl
-    except ImportError:
-        raise LedgerError("this system has no file locks", expected="a POSIX system") from None
     while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _try_lock(file)
             return
-        except BlockingIOError:
+        except (BlockingIOError, PermissionError):  # the latter from Windows
             if time.monotonic() > deadline:
                 raise LedgerError(
                     f"{path.name} is locked by another process",
@@ -149,6 +147,22 @@ def _lock(file: FileIO, path: Path, deadline: float) -> None:
             raise LedgerError(
                 f"{path.name} cannot be locked: {error.strerror}", expected="a file system with locks"
             ) from None
+
+
+def _try_lock(file: FileIO) -> None:
+    """Lock the file or raise OSError at once."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(_BEYOND)  # a byte that is locked cannot be read: one that never is there
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        finally:
+            file.seek(0)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _is_at(file: FileIO, path: Path) -> bool:

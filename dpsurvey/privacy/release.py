@@ -18,6 +18,7 @@ from dpsurvey.privacy.budget import written
 from dpsurvey.privacy.ledger import Ledger, as_ledger, payer
 from dpsurvey.privacy.mechanisms import Mechanism, load_mechanism
 from dpsurvey.privacy.release_check import check_release, is_integer
+from dpsurvey.privacy.statement import methods_statement
 from dpsurvey.privacy.statistics import Statistic, make_statistic
 from dpsurvey.strict_json import parse_json
 
@@ -285,41 +286,7 @@ class Release:
 
     def statement(self) -> str:
         """Return a paragraph for a methods section, with this release's own numbers."""
-        rules = f" after the declared filters {'; '.join(self.filters)}" if self.filters else ""
-        rounded = "" if self.rounding is None else f" Values were rounded to {self.rounding} decimals first."
-        promise = "(epsilon, delta)" if self.delta else "epsilon"
-        text = (
-            f"Correlations of {self.p} variables ({', '.join(self.variables)}) were inferred from a single "
-            f"differentially private release computed on n = {self.n} complete rows{rules}.{rounded} "
-            f"{self._counting()} with {self.noise_law().description} noise. "
-            f"The release satisfies {promise}-differential privacy with epsilon = {written(self.epsilon)} "
-            f"(delta = {written(self.delta)}) for the rule '{self.neighbours}' with n public; how many rows were "
-            "complete, and the choice of variables and filters, are outside this guarantee. Survey weights and "
-            "the sampling design were not used. Correlations are those of a Gaussian copula, on the scale of "
-            "latent standard normal variables (Wang, Feldman and Reiter, arXiv 2601.03497)."
-        )
-        if not self.secure:
-            text += " THE NOISE OF THIS RELEASE CAME FROM A SEEDED GENERATOR: it is a simulation and protects nobody."
-        return text
-
-    def _counting(self) -> str:
-        """Return what was counted, up to the word 'released'."""
-        ties = f"ties broken by fixed random keys (seed {self.key_seed})"
-        if self.statistic == "quadrant":
-            return (
-                f"Each variable was split at its median, {ties}; for each of the {self.m} pairs the number of rows "
-                "in the upper half of both variables was released"
-            )
-        coarse = ""
-        if self.coarse:
-            coarse = (
-                f" (or, for pairs with {', '.join(self.coarse)}, declared to have few levels, of rows in the upper "
-                "half of both variables, each split at its median)"
-            )
-        return (
-            f"Each variable ranked the rows, {ties}; for each of the {self.m} pairs the number of pairs of rows "
-            f"that the two variables rank differently{coarse} was released"
-        )
+        return methods_statement(self)
 
     def __repr__(self) -> str:
         safety = "secure noise" if self.secure else "INSECURE noise (simulation)"

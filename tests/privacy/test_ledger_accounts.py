@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
@@ -265,6 +265,7 @@ def test_rounding_never_favours_the_spender(budget: float, delta: float, request
         book.verify()
 
 
+@settings(deadline=None)
 @given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300))
 def test_sums_of_squares_are_exact(one: float, two: float) -> None:
     account = ZcdpAccount(Decimal(1), Decimal("0.000001"))
@@ -273,6 +274,7 @@ def test_sums_of_squares_are_exact(one: float, two: float) -> None:
     assert account.holds([]) is True
 
 
+@settings(deadline=None)
 @given(st.floats(1e-30, 1e30))
 def test_rho_of_noise_is_written_at_or_above_its_float(rho: float) -> None:
     cost = ZcdpAccount(Decimal(1), Decimal("0.000001")).cost(1.0, 1e-6, rho)
@@ -281,3 +283,26 @@ def test_rho_of_noise_is_written_at_or_above_its_float(rho: float) -> None:
         <= Fraction(str(cost.rho))
         <= Fraction(math.nextafter(rho, math.inf)) * (1 + Fraction(1, 10**15))
     )
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.floats(1e-12, 1e-1), st.sampled_from([0.5, 1.0, 3.0]))
+def test_what_is_said_to_remain_is_rounded_down(rho: float, budget: float) -> None:
+    account = ZcdpAccount(Decimal(str(budget)), Decimal("0.000001"))
+    costs = [Cost(Decimal(1), Decimal("0.000001"), Decimal(rho))]
+    assume(account.holds(costs))
+    left, epsilon = account.remaining_rho(costs), account.remaining(costs)
+    assert Fraction(str(epsilon)) ** 2 / 2 <= Fraction(str(left))
+    assert float(epsilon) ** 2 / 2 == pytest.approx(float(left), rel=1e-13)
+    assert account.holds([*costs, Cost(epsilon, rho=left)])
+    assert Decimal(repr(float(epsilon))) == epsilon  # its digits survive the way through a float
+
+
+def test_the_table_of_a_long_ledger_says_after_each_entry_what_was_left(tmp_path: Path) -> None:
+    for accounting in ("pure", "zcdp"):
+        book = make(tmp_path, 3.0, DELTA, accounting)
+        left = []
+        for _ in range(30):
+            book.reserve(0.01, {})
+            left.append(str(book.remaining))
+        assert book.summary()["remaining"].tolist() == left
