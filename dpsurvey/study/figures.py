@@ -158,10 +158,10 @@ def better_figure(table: pd.DataFrame) -> Figure:
     figure = new_figure(3.2 * len(groups), 2.4 * (len(methods) + 1) + 0.4)
     panels = figure.subplots(len(methods) + 1, len(groups), sharey="row", squeeze=False)
     colours = dict(zip(sorted(table["n"].unique()), _COLOURS, strict=False))
-    for (p, n, *method), rows in table.groupby(["p", "n", "statistic", "mechanism"]):
-        if tuple(method) not in methods:
+    for (p, n, statistic, mechanism), rows in table.groupby(["p", "n", "statistic", "mechanism"]):
+        if (statistic, mechanism) not in methods:
             continue
-        row, column = methods.index(tuple(method)), groups.index(p)
+        row, column = methods.index((statistic, mechanism)), groups.index(p)
         style: dict[str, Any] = {
             "color": colours[n], "marker": "os"[row], "markersize": 3.0, "linewidth": 1.0, "label": f"n = {n}"
         }  # fmt: skip

@@ -165,7 +165,7 @@ def better(results: Results) -> pd.DataFrame:
             average(frame, value) for value in (covered, length, absolute_error)
         )
         theirs = length(results[replace(cell, method="Bayes-NA")]).to_numpy()
-        gain, gain_se = average(frame, lambda part, theirs=theirs: theirs - length(part))
+        gain, gain_se = average(frame.assign(gain=theirs - length(frame)), lambda part: part["gain"])
         planned, _ = expected(cell.n, cell.p, cell.epsilon, statistic, mechanism)
         rows.append(
             {
