@@ -11,7 +11,7 @@ from dpsurvey.copula.hermite import quintic
 from dpsurvey.copula.jit import njit
 
 _FINE = 1e-4  # error of a linear cell in log density, near the mode
-_COARSE = 0.015  # the same, far out in the tails
+_COARSE = 0.008  # the same, far out in the tails
 _TAIL = 20.0  # log units below the mode where cells may begin to grow,
 _GROWTH = 4.0  # by a factor of e in their error for every so many units
 _DEEPEST = 40  # halvings of a cell of the likelihood table
