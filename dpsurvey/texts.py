@@ -37,13 +37,13 @@ def shown(name: Any) -> str:
 
 
 def shown_setting(value: Any) -> str:
-    """Return how an error may show what was given for a setting: numbers, text and None, else the type alone.
+    """Return how an error may show what was given for a number: a number or None as it is, else the type alone.
 
-    A list or a column that was passed by mistake holds cells.
+    Text, a list or a column that was passed by mistake may be cells.
 
     Examples
     --------
     >>> shown_setting(2.5), shown_setting(None), shown_setting([1.5, 2.5])
     ('2.5', 'None', 'list')
     """
-    return repr(value)[:80] if value is None or isinstance(value, Number) else shown(value)
+    return repr(value)[:80] if value is None or isinstance(value, Number) else type(value).__name__

@@ -84,7 +84,7 @@ print(
     "cannot tell the sign; more rows, a larger epsilon or fewer variables make intervals shorter."
 )
 
-heading("6. A regression, from the same draws")
+heading("6. A regression, from the same release")
 print(posterior.regress("HDL", on=["BMI", "Sugar", "Fibre", "SatFat", "Income"]))
 
 heading("7. A picture")

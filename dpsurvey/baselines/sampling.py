@@ -95,12 +95,13 @@ def checked_prior(prior: Any, p: int) -> tuple[Array, float]:
 
 
 def _checked_scale(S0: ArrayLike, p: int) -> Array:
+    scale: Array | None
     try:
         scale = np.array(S0, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            "S0 is not numeric", expected=f"a {p} x {p} matrix", got=type(S0).__name__
-        ) from None
+        scale = None  # raised below, out of reach of numpy's message, which quotes what it was given
+    if scale is None:
+        raise ArgumentTypeError("S0 is not numeric", expected=f"a {p} x {p} matrix", got=type(S0).__name__)
     if scale.shape != (p, p) or not np.isfinite(scale).all():
         raise ArgumentError(
             "S0 has the wrong shape or is not finite", expected=f"({p}, {p})", got=str(scale.shape)

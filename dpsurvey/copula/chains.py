@@ -138,7 +138,10 @@ def sample(
         try:
             while pending:  # short waits, so that an interrupt is seen at once
                 finished, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
-                bar.update(int(done.sum()) - bar.n)
+                if (
+                    advanced := int(done.sum()) - bar.n
+                ) > 0:  # else a log would fill with lines that say nothing
+                    bar.update(advanced)
                 for future in finished:
                     future.result()
         except BaseException:

@@ -78,10 +78,8 @@ def _check_release(result: Any, variables: tuple[str, ...]) -> None:
 
 def _checked_variables(variables: Sequence[str], p: int) -> tuple[str, ...]:
     names = (variables,) if isinstance(variables, str) else tuple(variables)
-    if not all(isinstance(name, str) and name for name in names):
-        raise ArgumentTypeError(
-            "variables are not names", expected="a sequence of non-empty str", got=repr(names)
-        )
+    if not all(isinstance(name, str) for name in names):
+        raise ArgumentTypeError("variables are not names", expected="a sequence of str", got=repr(names))
     if len(names) != p or len(set(names)) != p:
         raise ArgumentError(
             "variables do not fit the matrices",

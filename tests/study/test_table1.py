@@ -11,7 +11,10 @@ CELLS = STUDIES["table1"].cells
 
 def check(cells, runs, folder, jobs):
     table = table1(run_cells(cells, runs=runs, folder=folder, jobs=jobs, progress=False))
-    off = table[~(table["length_holds"] & table["coverage_holds"])]
+    between = (table["coverage"] > table["paper_coverage"]) & (
+        table["coverage"] < 95.0
+    )  # see findings.table1
+    off = table[~(table["length_holds"] & (table["coverage_holds"] | between))]
     assert off.empty, off.to_string()
     return table
 
