@@ -152,7 +152,7 @@ def plan(
     Examples
     --------
     >>> plan(500, 5, epsilon=1.0, statistic="quadrant", mechanism="geometric").length.__round__(2)
-    0.6
+    0.61
     >>> plan(500, 5, epsilon=1.0).length < 0.35
     True
     """

@@ -342,11 +342,7 @@ class Ledger:
 
     def _append(self, file: FileIO, content: bytes, line: bytes) -> None:
         """Write a line after the finished ones; what follows them never returned and is dropped."""
-        finished = b"".join(split_lines(content))
-        if content.startswith(finished):
-            append(file, len(finished), line, self.path.name)
-        else:  # the last line had lost its newline
-            append(file, len(finished) - 1, b"\n" + line, self.path.name)
+        append(file, sum(map(len, split_lines(content))), line, self.path.name)
 
 
 def as_ledger(ledger: Ledger | str | os.PathLike[str]) -> Ledger:

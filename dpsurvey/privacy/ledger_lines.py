@@ -20,8 +20,8 @@ from dpsurvey.privacy.ledger_records import Completion, Header, Reservation
 _SHORTEST = 80  # bytes of a line: its checksum takes as many
 _LONGEST = 2**20  # the names of 1000 variables take some 20,000
 _CHECKSUM = "sha256"  # key of a line's checksum, last in the line
-# The end of a line that was written to its last brace, and perhaps one byte in the place of its newline.
-_WHOLE = re.compile(rb'"sha256": "[^"]{64}"\}.?\Z', re.DOTALL)
+# The end of a line with another byte in the place of its newline: damage, and no line that was never finished.
+_REPLACED = re.compile(rb'"sha256": "[^"]{64}"\}.\Z', re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -100,20 +100,19 @@ def line_hash(line: bytes) -> str:
 def split_lines(content: bytes) -> list[bytes]:
     r"""Return the lines of a ledger, each with its newline, without a last one that was never finished.
 
-    A writer is told that its line is on disk only when all of it is, the newline included. So a last line that
-    breaks off never returned: nothing was released on it, it counts as nothing, and the next writer overwrites
-    it. A last line that lacks nothing but its newline counts as spent: it may have returned, and lost the
-    newline to an editor.
+    A writer is told that its line is on disk only when all of it is, the newline included. So a last line without
+    its newline never returned: nothing was released on it, it counts as nothing, and the next writer overwrites
+    it. Whoever takes the newline from a line that did return undoes it, which shows only against its release.
 
     Examples
     --------
     >>> line = to_line({"epsilon": "0.5"})
-    >>> split_lines(line + line[:20]) == split_lines(line) == split_lines(line.rstrip()) == [line]
+    >>> split_lines(line + line[:20]) == split_lines(line + line.rstrip()) == [line]
     True
     """
     # More lines than can be whole are not split off: one of those before is too short, and will be refused.
     *lines, last = content.split(b"\n", len(content) // _SHORTEST + 1)
-    if _WHOLE.search(last):
+    if _REPLACED.search(last):
         lines.append(last)
     return [line + b"\n" for line in lines]
 

@@ -46,7 +46,7 @@ def test_every_changed_byte_is_refused_with_its_line(book: Ledger, number: int) 
 
 
 def test_every_byte_that_is_lost_or_added_is_refused(book: Ledger) -> None:
-    """All but the very last newline, whose loss takes nothing from what was spent."""
+    """All but the very last newline, without which the last line, here a note, is one that never returned."""
     content = filled(book)
     for at in range(len(content)):
         for changed in (content[:at] + content[at + 1 :], content[:at] + b"x" + content[at:]):
@@ -64,7 +64,7 @@ def test_a_crash_at_any_byte_of_a_write_leaves_what_was_there_before_or_all_of_i
         before, line = b"".join(lines[: number - 1]), lines[number - 1]
         for written in range(len(line) + 1):
             pages = read_lines(split_lines(before + line[:written]), "l")
-            whole = written >= len(line) - 1
+            whole = written == len(line)
             assert pages.head == line_hash(lines[number - 1 if whole else number - 2])
 
 
