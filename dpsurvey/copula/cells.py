@@ -14,6 +14,7 @@ _FINE = 1e-4  # error of a linear cell in log density, near the mode
 _COARSE = 0.008  # the same, far out in the tails
 _TAIL = 20.0  # log units below the mode where cells may begin to grow,
 _GROWTH = 4.0  # by a factor of e in their error for every so many units
+_RELATIVE = 1e-6  # the same at least, as a share of the depth below the mode
 _DEEPEST = 40  # halvings of a cell of the likelihood table
 
 
@@ -43,6 +44,7 @@ def linear_cells(
             chord = logs[-1] + share * (log_right - logs[-1])
             drop = -max(logs[-1], log_right, log_middle)
             allowed = _FINE * math.exp(max(drop - _TAIL, 0.0) / _GROWTH) if drop < far else _COARSE
+            allowed = max(allowed, _RELATIVE * drop)
             if abs(chord - log_middle) > allowed and depth < _DEEPEST and right > left:
                 pending[-1] = (eta, log_right, depth + 1)
                 pending.append((middle, log_middle, depth + 1))

@@ -27,7 +27,8 @@ _FEW_PAIRS = 64  # up to which
 _LOG_ROWS = 12, 14  # 2^12 latent rows estimate the sampling correlations, 2^14 beyond
 _RIDGE = 0.02  # towards the identity: near singular matrices are overconfident when held fixed at an estimate
 _INSIDE = 1e-9  # by which R is drawn towards the identity, so that it has a Cholesky factor
-_RESIDUALS = 200  # points of a pair's table at which they are computed, linear in between
+_RESIDUALS = 120  # points of a pair's table at which they are computed, linear in between, and as many
+_CORE = 50.0  # within so many log units of the mode
 _LARGEST_RESIDUAL = 6.0  # beyond it a residual says nothing about the others
 
 Array = NDArray[np.float64]
@@ -108,12 +109,14 @@ def couple_counts(
     """
     residuals = np.empty(len(table.points))
     for i, law in enumerate(laws):
-        points = table.points[table.offsets[i] : table.offsets[i + 1]]
-        some = points[np.unique(np.linspace(0, len(points) - 1, _RESIDUALS).astype(np.int64))]
+        part = slice(table.offsets[i], table.offsets[i + 1])
+        points, core = table.points[part], np.flatnonzero(table.logs[part] > -_CORE)
+        places = [np.linspace(ends[0], ends[-1], _RESIDUALS) for ends in ((0, len(points) - 1), core)]
+        some = points[np.unique(np.concatenate(places).astype(np.int64))]
         eta = np.clip(log_odds(some), -LARGEST_ETA, LARGEST_ETA)
         spread = np.sqrt(law.variance(eta) + noise_variances[i] + np.finfo(float).tiny)
         z = np.clip((counts[i] - law.mean(eta)) / spread, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL)
-        residuals[table.offsets[i] : table.offsets[i + 1]] = np.interp(points, some, z)
+        residuals[part] = np.interp(points, some, z)
     G = residual_correlation(laws, R, noise_variances)
     return Coupling(np.linalg.inv(G) - np.eye(len(laws)), residuals, float(shape))
 
