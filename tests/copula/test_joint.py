@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +15,14 @@ from dpsurvey.confidential.disclose import release
 from dpsurvey.copula.bayes_na import bayes_na
 from dpsurvey.copula.chains import sample
 from dpsurvey.copula.correlation import pair_values, prior_interval_length
-from dpsurvey.copula.coupling import couple, product, residual_correlation
+from dpsurvey.copula.coupling import couple, product, residual_at, residual_correlation
 from dpsurvey.copula.hermite import interpolate
-from dpsurvey.copula.inversion import build_inversion
+from dpsurvey.copula.inversion import build_inversion, draw_between
 from dpsurvey.copula.likelihood import LikelihoodTable, sampling_laws, tabulate
 from dpsurvey.copula.posterior import CorrelationPosterior
 from dpsurvey.copula.priors import add_priors
 from dpsurvey.copula.quadrant import correlation, log_odds
-from dpsurvey.errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from dpsurvey.errors import ArgumentError, ArgumentTypeError, LargeEpsilonWarning, UnknownNameError
 from dpsurvey.privacy.release import Release
 
 R3 = np.array([[1, 0.6, 0.4], [0.6, 1, 0.5], [0.4, 0.5, 1]])
@@ -56,6 +57,25 @@ def test_residual_correlation_is_that_of_simulated_counts(statistic: str) -> Non
     simulated = np.corrcoef(np.array(counts).T)
     G = residual_correlation(sampling_laws(made(statistic)), R3, np.zeros(3))
     assert pair_values(G) == pytest.approx(pair_values(simulated), abs=4.5 / math.sqrt(runs))
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(800, 5.0), (5000, 1e4), (500, 0.1)])
+@pytest.mark.parametrize("statistic", ["quadrant", "concordance"])
+def test_residuals_are_exact_where_the_posterior_is(statistic: str, n: int, epsilon: float) -> None:
+    """Without noise a likelihood falls by millions, and most of its table lies where no draw ever comes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LargeEpsilonWarning)
+        record = made(statistic, n=n, epsilon=epsilon)
+    table = build_inversion(tabulate(record))
+    coupling = couple(record, table, R3)
+    noise, laws = record.noise_law(), sampling_laws(record)
+    for i, law in enumerate(laws):
+        R = np.array([draw_between(table, i, -1.0, 1.0, v) for v in np.linspace(0.001, 0.999, 30)])
+        spread = np.sqrt(law.variance(log_odds(R)) + noise.marginal(i).variance)
+        exact = (record.counts[i] - law.mean(log_odds(R))) / spread
+        found = [residual_at(table, coupling, i, r) for r in R]
+        assert found == pytest.approx(exact, abs=0.03)
+    assert len(table.points) < 100_000
 
 
 def test_quadrant_correlation_is_the_closed_form_and_noise_dilutes_it() -> None:
